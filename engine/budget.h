@@ -1,0 +1,34 @@
+/* budget.h - from one target in bytes to weights, scratch, pages and entries, and back.
+ * Threads: pure functions.  Source: docs/adr/0004-page-layout.md, docs/method.md section 4. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include "engine/kv-pool.h"
+#include "engine/model.h"
+
+KS_BEGIN_DECLS
+
+/* Exactly one of the three is set, the others are 0; all 0 = no limit asked for (keep everything up
+ * to the trained length, or what memory allows). */
+typedef struct ks_budget_request {
+  uint64_t total_bytes;   /* --budget: everything on the device */
+  uint64_t kv_bytes;      /* --kv-budget: pages only */
+  uint64_t entries;       /* --entries: M, the average per stream */
+} ks_budget_request;
+
+typedef struct ks_budget_plan {
+  uint64_t weight_bytes, gate_bytes, scratch_bytes, kv_bytes, total_bytes;
+  uint64_t n_page, n_keep;   /* N and K */
+  uint32_t chunk, buffer;    /* C may be lowered to make a small target work */
+  double entries_per_stream; /* M = K / S */
+} ks_budget_plan;
+
+/* KS_ERR_BUDGET: too small; the text names the smallest that works, in the unit that was asked in. */
+KS_CHECK ks_status ks_budget_make_plan(const ks_model *model, uint64_t gate_bytes,
+                                       const ks_kv_layout *layout, const ks_budget_request *request,
+                                       uint32_t chunk, uint32_t buffer, ks_budget_plan *out,
+                                       ks_error *err);
+/* "160MiB", "1.5 GiB", "24000000": bytes.  KS_ERR_ARG with a sentence. */
+KS_CHECK ks_status ks_budget_parse_bytes(const char *text, uint64_t *out, ks_error *err);
+
+KS_END_DECLS

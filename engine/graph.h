@@ -1,0 +1,47 @@
+/* graph.h - one forward pass of the language model over a backend's table.
+ * Reads the KV view, appends the new tokens' entries, never evicts.
+ * Threads: engine thread.  Source: docs/method.md, section 1. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include "engine/kv-pool.h"
+#include "engine/model.h"
+#include "engine/retention.h"
+
+KS_BEGIN_DECLS
+
+/* What a tap is called with: rows of one activation, on the host. */
+typedef enum ks_tap { KS_TAP_EMBED, KS_TAP_LAYER_OUT, KS_TAP_FINAL_NORM, KS_TAP_LOG_BETA } ks_tap;
+
+typedef struct ks_graph ks_graph;
+
+typedef struct ks_graph_input {
+  uint32_t n_tok;
+  const ks_token *ids;       /* [n_tok]; KS_TOKEN_NONE where embd gives the row */
+  const float *embd;         /* [n_tok, n_embd] host, or NULL; used where ids is KS_TOKEN_NONE */
+  const int32_t *rope_pos;   /* [3, n_tok] */
+  uint32_t pos0;             /* sequence index of the first token */
+  const uint32_t *first_global, *first_local; /* [n_tok] first visible sequence index, by layer kind */
+  const uint32_t *last;      /* [n_tok] last visible sequence index */
+  const uint32_t *logit_rows; /* ascending rows whose logits are wanted, [n_logit] */
+  uint32_t n_logit;
+  bool want_taps; /* keep layer outputs of the last row (and log_beta of all) for ks_graph_get_tap */
+} ks_graph_input;
+
+/* Scratch for passes of up to max_tok tokens and max_logit rows is taken once, here. */
+KS_CHECK ks_status ks_graph_new(ks_alloc *a, const ks_model *model, const ks_gate *gate,
+                                uint32_t max_tok, uint32_t max_logit, ks_graph **out, ks_error *err);
+void ks_graph_free(ks_graph *graph); /* NULL is allowed */
+
+/* Runs one pass.  The table must have reserved n_tok entries; the caller commits them afterwards.
+ * On failure or cancel (KS_ERR_CANCELLED) the caller sets the old lengths. */
+KS_CHECK ks_status ks_graph_run(ks_graph *graph, const ks_graph_input *in, ks_kv_table *table,
+                                ks_stop_fn stop, void *user, ks_error *err);
+/* Host logits of the last run: row i of logit_rows, [n_vocab].  Valid until the next run. */
+const float *ks_graph_get_logits(const ks_graph *graph, uint32_t i);
+/* Tap of the last run with want_taps: EMBED and FINAL_NORM [n_embd]; LAYER_OUT of layer [n_embd] (before
+ * the final norm); LOG_BETA of layer [n_tok, n_kv_head].  NULL when not kept. */
+const float *ks_graph_get_tap(const ks_graph *graph, ks_tap tap, uint32_t layer);
+uint64_t ks_graph_get_scratch_bytes(const ks_graph *graph);
+
+KS_END_DECLS

@@ -1,0 +1,24 @@
+/* threads.h - a pool of workers that runs one function on every member, and a spin barrier.
+ * Between two runs the workers spin for a short while and then sleep, so that an idle program uses
+ * no CPU.  Workers run at nice 5: the window pre-empts them.
+ * Threads: one owner calls ks_threads_run; the function runs on all members, the owner included. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include "engine/alloc.h"
+
+KS_BEGIN_DECLS
+
+typedef struct ks_threads ks_threads;
+typedef void (*ks_thread_fn)(void *user, uint32_t member, uint32_t n_member);
+
+/* n_thread 0 = the number of physical cores this process may use (affinity and cgroup quota). */
+KS_CHECK ks_status ks_threads_new(ks_alloc *a, uint32_t n_thread, ks_threads **out, ks_error *err);
+void ks_threads_free(ks_threads *threads); /* NULL is allowed */
+uint32_t ks_threads_get_n(const ks_threads *threads);
+/* Calls fn(user, 0..n-1, n) on all members and returns when all have returned. */
+void ks_threads_run(ks_threads *threads, ks_thread_fn fn, void *user);
+/* All members of the current run wait for each other.  Yields to the system when it takes long. */
+void ks_threads_barrier(ks_threads *threads);
+
+KS_END_DECLS

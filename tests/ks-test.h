@@ -93,15 +93,16 @@ static const char *ks_test_skip_reason;
 static inline int
 ks_test_run_all(int argc, char **argv)
 {
-  int n = 0, n_failed = 0;
+  volatile int n = 0, n_failed = 0; /* changed between setjmp and longjmp */
   const char *filter = argc > 1 ? argv[1] : "";
 
   for (ks_test *t = ks_test_first; t != NULL; t = t->next)
     n += strstr(t->name, filter) != NULL;
   printf("1..%d\n", n);
   n = 0;
-  for (ks_test *t = ks_test_first; t != NULL; t = t->next) {
+  for (ks_test *volatile t = ks_test_first; t != NULL; t = t->next) {
     int how;
+
     if (strstr(t->name, filter) == NULL)
       continue;
     how = setjmp(ks_test_jump);

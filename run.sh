@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# run.sh - from a fresh clone to an answer: installs what is missing, builds, fetches the default model,
+# and starts Keepsake.  `./run.sh --help` says the rest.
+# SPDX-License-Identifier: GPL-3.0-or-later
+set -euo pipefail
+
+ROOT=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+readonly ROOT BUILD="$ROOT/build"
+readonly SAMPLE="$ROOT/data/samples/keepsake-handbook.md"
+readonly SAMPLE_KV_BUDGET=12MiB
+readonly SAMPLE_QUESTION='What is the default page size in entries?'
+
+usage() {
+  cat <<EOF
+Usage: ./run.sh [options] [-- program arguments]
+
+Installs missing packages (asking for sudo when needed), builds Keepsake in build/, fetches the default
+model once, and asks a sample question about a document that is much longer than its memory budget.
+This step of Keepsake has no window yet: everything happens in the terminal.
+
+  --model PATH   use this GGUF file instead of the default model; nothing is fetched
+  --build-only   stop after building
+  --help         this text
+
+Arguments after -- go to the program instead of the sample question, for example:
+  ./run.sh -- chat
+  ./run.sh -- ask --attach manual.txt --kv-budget 16MiB "How do I reset it?"
+  ./run.sh -- --help
+EOF
+}
+
+say() { printf '%s\n' "$*" >&2; }
+fail() {
+  say "$@"
+  exit 1
+}
+
+# Runs a build step; a terminal sees its progress, otherwise only a failure is shown.
+build_step() {
+  local log=$BUILD.log
+  if [[ -t 2 ]]; then
+    "$@" >&2
+  else
+    "$@" >"$log" 2>&1 || {
+      tail -n 40 "$log" >&2
+      return 1
+    }
+    rm -f "$log"
+  fi
+}
+
+build() {
+  local free_kib
+  if [[ ! -f $BUILD/build.ninja ]]; then
+    [[ -w $ROOT ]] || fail "$ROOT is not writable: Keepsake builds in its folder build/."
+    free_kib=$(df -Pk "$ROOT" | awk 'NR == 2 { print $4 }')
+    ((free_kib > 200 * 1024)) || fail "Not enough space in $ROOT: 200 MiB needed for building, $((free_kib / 1024)) MiB free."
+    say 'Building Keepsake (once; later starts rebuild only what changed) ...'
+    rm -rf "$BUILD"
+    build_step meson setup --buildtype=release -Dtests=false "$BUILD" "$ROOT" ||
+      fail 'Preparing the build failed; the reason stands above.'
+  fi
+  build_step ninja -C "$BUILD" || fail 'Building failed; the reason stands above.'
+}
+
+main() {
+  local model='' build_only=false
+  local -a model_args=()
+
+  while (($# > 0)); do
+    case $1 in
+      --help | -h) usage && return 0 ;;
+      --model) (($# > 1)) || fail '--model needs a path.' && model=$2 && shift ;;
+      --model=*) model=${1#--model=} ;;
+      --build-only) build_only=true ;;
+      --) shift && break ;;
+      *) fail "Unknown option $1; arguments for the program stand after --. See ./run.sh --help." ;;
+    esac
+    shift
+  done
+  [[ -z $model || -r $model ]] || fail "The model file $model cannot be read."
+
+  "$ROOT/packaging/install-deps.sh" run || return
+  build
+  if $build_only; then return 0; fi
+  if [[ -z $model ]]; then
+    model=$(python3 "$ROOT/packaging/fetch-model.py") || return
+  fi
+  if (($# > 0)); then
+    KEEPSAKE_MODEL=$model exec "$BUILD/app/keepsake-cli" "$@"
+  fi
+  model_args=(--model "$model")
+  say 'Keepsake has no window in this step: the sample question is asked here, in the terminal.'
+  say "Document: ${SAMPLE#"$ROOT"/}, KV budget $SAMPLE_KV_BUDGET"
+  say "Question: $SAMPLE_QUESTION"
+  exec "$BUILD/app/keepsake-cli" ask "${model_args[@]}" --attach "$SAMPLE" --kv-budget "$SAMPLE_KV_BUDGET" \
+    "$SAMPLE_QUESTION"
+}
+
+main "$@"

@@ -1,8 +1,8 @@
 /* reader.h - a bounded cursor over bytes, and read-only mapped files that survive truncation.
  * Every size read from a file passes through here.
- * A mapping whose file is cut or whose drive goes away raises SIGBUS: the guard turns that into
- * KS_ERR_IO for the code between ks_map_guard_begin and _end, and into zero pages plus a sticky flag
- * for worker threads (ks_map_is_lost).
+ * A mapping whose file is cut or whose drive goes away raises SIGBUS: a handler, installed with the
+ * first mapping, turns that into zero pages and a sticky flag (ks_map_is_lost), in any thread.  It
+ * takes signal handlers of the program into account only if they were installed before.
  * Threads: a reader belongs to one thread; a map may be read by several. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once

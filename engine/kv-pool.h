@@ -1,9 +1,9 @@
 /* kv-pool.h - pages of keys and values under one byte budget per device.
  * A page holds P consecutive entries of ONE stream of ONE timeline: exactly one owner, no sharing.
- * Invariants: used pages <= budget pages at every return, also half-way through a prefill; every page
- * is owned once or free; committed bytes <= budget bytes rounded up to a slab.
- * Memory is one reserved range, committed by slabs and given back to the system on shrink.
- * Threads: engine thread only.  Source: docs/adr/0004-page-layout.md. */
+ * Invariants: used pages <= budget pages at every return, also half-way through a prefill; every
+ * page is owned once or free; committed bytes <= budget bytes rounded up to a slab. Memory is one
+ * reserved range, committed by slabs and given back to the system on shrink. Threads: engine thread
+ * only.  Source: docs/adr/0004-page-layout.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -19,8 +19,8 @@ typedef struct ks_kv_table ks_kv_table;
  * KS_ERR_ARG for a page size that is no power of two, KS_ERR_UNSUPPORTED for a kv type. */
 KS_CHECK ks_status ks_kv_layout_init(ks_kv_layout *layout, ks_error *err);
 
-/* Creates a pool of at most budget_bytes, rounded down to whole pages, on be (borrowed, outlives the
- * pool).  max_bytes is the largest budget that may ever be set (address space, not memory).
+/* Creates a pool of at most budget_bytes, rounded down to whole pages, on be (borrowed, outlives
+ * the pool).  max_bytes is the largest budget that may ever be set (address space, not memory).
  * Errors: KS_ERR_BUDGET if one page per stream does not fit, KS_ERR_NOMEM. */
 KS_CHECK ks_status ks_kv_pool_new(ks_alloc *a, ks_backend *be, const ks_kv_layout *layout,
                                   uint64_t budget_bytes, uint64_t max_bytes, ks_kv_pool **out,
@@ -35,8 +35,8 @@ uint64_t ks_kv_pool_get_committed_bytes(const ks_kv_pool *pool);
 /* Changes the budget.  Shrinking below what is used is KS_ERR_BUDGET: the owner evicts first
  * (ks_timeline_set_budget does).  Moves pages out of the last slabs and drops those. */
 KS_CHECK ks_status ks_kv_pool_set_budget(ks_kv_pool *pool, uint64_t budget_bytes, ks_error *err);
-/* Pages moved and slabs dropped as above without changing the budget; called after evictions when the
- * pool is much emptier than committed. */
+/* Pages moved and slabs dropped as above without changing the budget; called after evictions when
+ * the pool is much emptier than committed. */
 void ks_kv_pool_trim(ks_kv_pool *pool);
 /* Every page owned once or free, counts agree, lists long enough.  For asserts and tests. */
 bool ks_kv_pool_check(const ks_kv_pool *pool);
@@ -50,13 +50,13 @@ uint64_t ks_kv_table_get_n_entries(const ks_kv_table *table); /* over all stream
 uint32_t ks_kv_table_get_n_pages(const ks_kv_table *table);
 /* Pages that n_new more entries in every stream would need beyond those owned. */
 uint32_t ks_kv_table_count_needed(const ks_kv_table *table, uint32_t n_new);
-/* Takes pages so that n_new entries can be appended to every stream.  KS_ERR_BUDGET when the pool has
- * not enough free pages: nothing was taken then. */
+/* Takes pages so that n_new entries can be appended to every stream.  KS_ERR_BUDGET when the pool
+ * has not enough free pages: nothing was taken then. */
 KS_CHECK ks_status ks_kv_table_reserve(ks_kv_table *table, uint32_t n_new, ks_error *err);
 /* The step is over: n_new entries became live in every stream. */
 void ks_kv_table_commit(ks_kv_table *table, uint32_t n_new);
-/* The step failed or an eviction shortened the streams: sets lengths ([n_stream], each <= the present
- * one; NULL = unchanged) and releases pages past the end. */
+/* The step failed or an eviction shortened the streams: sets lengths ([n_stream], each <= the
+ * present one; NULL = unchanged) and releases pages past the end. */
 void ks_kv_table_set_lengths(ks_kv_table *table, const uint32_t *n_entry);
 
 /* Pages N and the room of one pass to the entries K that may stay: K = P*N - S*(C+P-1), 0 when

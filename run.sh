@@ -54,7 +54,8 @@ build() {
   if [[ ! -f $BUILD/build.ninja ]]; then
     [[ -w $ROOT ]] || fail "$ROOT is not writable: Keepsake builds in its folder build/."
     free_kib=$(df -Pk "$ROOT" | awk 'NR == 2 { print $4 }')
-    ((free_kib > 200 * 1024)) || fail "Not enough space in $ROOT: 200 MiB needed for building, $((free_kib / 1024)) MiB free."
+    ((free_kib > 200 * 1024)) ||
+      fail "Not enough space in $ROOT: 200 MiB needed for building, $((free_kib / 1024)) MiB free."
     say 'Building Keepsake (once; later starts rebuild only what changed) ...'
     rm -rf "$BUILD"
     build_step meson setup --buildtype=release -Dtests=false "$BUILD" "$ROOT" ||

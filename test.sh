@@ -69,9 +69,12 @@ main() {
     esac
     shift
   done
-  "$ROOT/packaging/install-deps.sh" test || { say 'The tests cannot run without these packages.' && n_broken+=1; }
-  if [[ -z ${KS_TEST_MODEL:-} ]] && ((n_broken == 0)); then
-    KS_TEST_MODEL=$(python3 "$ROOT/packaging/fetch-model.py") || { say 'The tests cannot run without the default model.' && n_broken+=1; }
+  if ! "$ROOT/packaging/install-deps.sh" test; then
+    say 'The tests cannot run without these packages.'
+    n_broken+=1
+  elif [[ -z ${KS_TEST_MODEL:-} ]] && ! KS_TEST_MODEL=$(python3 "$ROOT/packaging/fetch-model.py"); then
+    say 'The tests cannot run without the default model.'
+    n_broken+=1
   fi
   export KS_TEST_MODEL
   export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1:allocator_may_return_null=1
@@ -86,7 +89,8 @@ main() {
   if ((n_broken == 0)); then
     run_half plain build-test -- "${plain[@]}"
     if $sanitizers && ((${#sanitized[@]} > 0)); then
-      run_half sanitizers build-asan -Db_sanitize=address,undefined -Db_lundef=false -- "${sanitized[@]}" --timeout-multiplier 4
+      run_half sanitizers build-asan -Db_sanitize=address,undefined -Db_lundef=false -- \
+        "${sanitized[@]}" --timeout-multiplier 4
     fi
   fi
   exec python3 "$ROOT/tests/sum-results.py" --broken-steps "$n_broken" "${logs[@]}"

@@ -100,7 +100,7 @@ install() {
     update=$1; shift
     apt-get $update -q update || echo "The package lists could not be updated; trying with the old ones." >&2
     exec "$@"' sh "${APT_OPTIONS[*]}" "${command[@]}" >&2; then
-    say "The packages could not be installed. Check the network and the package sources, then start again; or, as root:"
+    say 'The packages could not be installed: check the network and the package sources. By hand, as root:'
     say "  apt-get update && apt-get install --no-install-recommends $*"
     return 1
   fi
@@ -128,7 +128,8 @@ main() {
   fi
   mapfile -t missing < <(missing_tools "$set")
   ((${#missing[@]} == 0)) && return 0
-  say "Packages are installed by themselves on Debian 12 or later and Ubuntu 24.04 or later only; on this system (${os% }) please install: ${missing[*]}"
+  say "Packages are installed by themselves only on Debian 12 or later and Ubuntu 24.04 or later;" \
+    "on this system (${os% }) please install: ${missing[*]}"
   return 2
 }
 

@@ -12,7 +12,7 @@ import json
 import re
 import sys
 
-TAP_LINE = re.compile(r"^(not )?ok\b\s*\d*\s*-?\s*(.*?)(?:\s*#\s*(SKIP|TODO)\b\s*(.*))?$", re.IGNORECASE)
+TAP_LINE = re.compile(r"^(not )?ok\b\s*\d*\s*-?\s*(.*?)(?:\s*#\s*(SKIP)\b\s*(.*))?$", re.IGNORECASE)
 GOOD = {"OK", "EXPECTEDFAIL", "SKIP"}
 
 

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""The engine's library: external symbols start with ks_, and nothing in it can change between calls.
+
+Usage: check-symbols.py LIBRARY... (static libraries).  Read with `objdump -t`: a variable in .data or
+.bss is state that all users share; constants (.rodata, .data.rel.ro) are fine.
+"""
+# SPDX-License-Identifier: GPL-3.0-or-later
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import lintlib
+
+# value, seven flag characters, section, size, optional visibility, name
+SYMBOL = re.compile(r"^[0-9a-f]+ (.{7}) (\S+)\s+[0-9a-f]+ (?:\.hidden |\.protected |\.internal )?(\S+)$", re.M)
+MUTABLE = re.compile(r"^(\.t?bss|\.t?data(?!\.rel\.ro)|\*COM\*)")
+
+
+def symbols(library):
+    out = subprocess.run(["objdump", "-t", library], capture_output=True, text=True, check=True).stdout
+    return SYMBOL.findall(out)
+
+
+def check_library(library):
+    complaints = []
+    for flags, section, name in symbols(library):
+        if section == "*UND*" or "f" in flags or "d" in flags[1:]:
+            continue
+        if flags[0] in "gu!" and not name.startswith("ks_"):
+            complaints.append(f"{os.path.basename(library)}: {name}: external symbols start with ks_")
+        if MUTABLE.match(section) and not name.startswith("."):
+            complaints.append(f"{os.path.basename(library)}: {name}: a variable that can change ({section})")
+    return complaints
+
+
+def check(sources):
+    """Planted cases are C texts, compiled first; the real case is a list of libraries."""
+    if "" in sources:
+        return [c for library in sources[""] for c in check_library(library)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "a.o")
+        text = "\n".join(sources.values())
+        subprocess.run(["cc", "-x", "c", "-c", "-fPIC", "-o", path, "-"], input=text, text=True, check=True)
+        return check_library(path)
+
+
+PLANTED = {
+    "foreign name": {"a.c": "int other_name(void) { return 1; }\n"},
+    "static counter": {"a.c": "int ks_f(void) { static int n; return ++n; }\n"},
+    "global with a value": {"a.c": "int ks_n = 3;\n"},
+    "thread-local": {"a.c": "static _Thread_local int n; int ks_f(void) { return ++n; }\n"},
+}
+CLEAN = {"a.c": 'static const char *const names[] = {"a", "b"};\n'
+                "const char *ks_f(int i) { return names[i]; }\nint ks_g(void) { return ks_f(1) != 0; }\n"}
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("usage: check-symbols.py LIBRARY...")
+    lintlib.run("symbols", check, PLANTED, CLEAN, {"": sys.argv[1:]})

@@ -1,0 +1,12 @@
+/* eval-textvqa.h - TextVQA accuracy: answer normalisation and the ten-reference soft score.
+ * Source: docs/formats/scoring.md.  Threads: pure functions. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include <glib.h>
+
+/* The answer as it is compared; g_free. */
+char *ks_eval_textvqa_normalise (const char *answer);
+/* 0, 0.3, 0.6, 0.9 or 1 by the number of equal references; exactly ten are needed, else -1. */
+double ks_eval_textvqa_score (const char *prediction, const char *const *references,
+                              gsize n_references);

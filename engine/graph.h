@@ -28,13 +28,18 @@ typedef struct ks_graph_input {
   bool want_taps; /* keep layer outputs of the last row (and log_beta of all) for ks_graph_get_tap */
 } ks_graph_input;
 
-/* Scratch for passes of up to max_tok tokens and max_logit rows is taken once, here. */
+/* Device and host bytes that a graph takes; gate may be NULL.  Exact; UINT64_MAX when they overflow. */
+uint64_t ks_graph_count_scratch_bytes(const ks_model *model, const ks_gate *gate, uint32_t max_tok,
+                                      uint32_t max_logit);
+/* Scratch for passes of up to max_tok tokens and max_logit rows is taken once, here; the first pass
+ * with want_taps takes room for the taps on top. */
 KS_CHECK ks_status ks_graph_new(ks_alloc *a, const ks_model *model, const ks_gate *gate,
                                 uint32_t max_tok, uint32_t max_logit, ks_graph **out, ks_error *err);
 void ks_graph_free(ks_graph *graph); /* NULL is allowed */
 
 /* Runs one pass.  The table must have reserved n_tok entries; the caller commits them afterwards.
- * On failure or cancel (KS_ERR_CANCELLED) the caller sets the old lengths. */
+ * On failure or cancel (KS_ERR_CANCELLED) the caller sets the old lengths.  KS_ERR_ARG: an id outside
+ * the vocabulary, more tokens or rows than room was taken for; KS_ERR_IO: the model's file was cut. */
 KS_CHECK ks_status ks_graph_run(ks_graph *graph, const ks_graph_input *in, ks_kv_table *table,
                                 ks_stop_fn stop, void *user, ks_error *err);
 /* Host logits of the last run: row i of logit_rows, [n_vocab].  Valid until the next run. */
@@ -42,6 +47,6 @@ const float *ks_graph_get_logits(const ks_graph *graph, uint32_t i);
 /* Tap of the last run with want_taps: EMBED and FINAL_NORM [n_embd]; LAYER_OUT of layer [n_embd] (before
  * the final norm); LOG_BETA of layer [n_tok, n_kv_head].  NULL when not kept. */
 const float *ks_graph_get_tap(const ks_graph *graph, ks_tap tap, uint32_t layer);
-uint64_t ks_graph_get_scratch_bytes(const ks_graph *graph);
+uint64_t ks_graph_get_scratch_bytes(const ks_graph *graph); /* without taps */
 
 KS_END_DECLS

@@ -25,7 +25,8 @@ typedef struct ks_rope_shape {
 
 typedef struct ks_model_shape {
   ks_arch arch;
-  uint32_t n_embd, n_layer, n_head, n_kv_head, k_dim, v_dim, n_ff, n_vocab;
+  uint32_t n_embd, n_layer, n_head, n_kv_head, k_dim, v_dim, n_vocab;
+  uint32_t n_ff;            /* the widest; a layer's own is its w_up.n_out */
   uint32_t n_ctx_train;     /* the trained context length, tokens */
   uint32_t window;          /* sliding window in positions; 0 = none */
   float rms_eps, attn_scale, embd_scale, final_softcap; /* softcap 0 = none */
@@ -37,7 +38,7 @@ typedef struct ks_model_shape {
 typedef struct ks_layer {
   bool is_local; /* sliding window */
   ks_dptr attn_norm, q_norm, k_norm, post_attn_norm, ffn_norm, post_ffn_norm; /* f32, 0 = absent */
-  ks_weight wq, wk, wv, wo, w_gate, w_up, w_down; /* w_gate absent: w_up holds gate, then up rows */
+  ks_weight wq, wk, wv, wo, w_gate, w_up, w_down; /* parts of fused tensors are views of their rows */
   ks_dptr bq, bk, bv, bo, b_gate, b_up, b_down;
 } ks_layer;
 
@@ -69,7 +70,8 @@ const ks_chat_template *ks_model_get_chat_template(const ks_model *model, bool *
 const char *ks_model_get_arch_name(const ks_model *model);
 /* Bytes of the bound tensors (mapped on the CPU, uploaded elsewhere). */
 uint64_t ks_model_get_weight_bytes(const ks_model *model);
-/* Bytes of activations for a pass of n_tok tokens of which n_row want logits. */
+/* Bytes of activations for a pass of n_tok tokens of which n_row want logits, without a gate (see
+ * ks_graph_count_scratch_bytes). */
 uint64_t ks_model_get_scratch_bytes(const ks_model *model, uint32_t n_tok, uint32_t n_row);
 /* KS_ERR_IO when the file was cut or its drive went away. */
 KS_CHECK ks_status ks_model_check_alive(const ks_model *model, ks_error *err);

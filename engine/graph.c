@@ -1,0 +1,614 @@
+/* graph.c - one forward pass, recorded as one step of the backend.
+ * Per layer: norm, q/k/v (and the retention gate from the same normed input), rotation, append to
+ * the pages, attention, output, feed-forward.  Only rows whose logits are asked for go through the
+ * last feed-forward and the output matrix; a pass that asks for none ends with the last layer's
+ * append. All memory is taken when the graph is made; a pass allocates nothing. Image rows come as
+ * embeddings and are not scaled; features that a tower adds after a layer would be one add_rows at
+ * the end of record_layer.  Source: docs/method.md, section 1. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "engine/graph.h"
+
+#include "engine/graph-internal.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define ALIGN 64u
+
+struct ks_graph {
+  ks_alloc *alloc;
+  const ks_model *model;
+  const ks_gate *gate;
+  uint32_t max_tok, max_logit;
+  ks_graph_layout layout;
+  ks_dptr dev; /* the block that layout describes */
+  unsigned char *host;
+  /* Taps, device and host: embed, each layer's output, final norm, then log_beta of every layer. */
+  ks_dptr tap_dev;
+  float *tap_host;
+  bool has_taps;           /* of the last run */
+  uint32_t n_tok, n_logit; /* of the last run */
+};
+
+/* One pass while it is recorded. */
+typedef struct pass {
+  const ks_graph *g;
+  const ks_graph_input *in;
+  const ks_model_shape *s;
+  const ks_backend_table *t;
+  ks_dev *dev;
+  ks_kv_view kv;
+  uint32_t n_row; /* rows that leave the last layer */
+  ks_dptr x;      /* residual stream: all rows, later the chosen ones */
+  uint32_t n_x;   /* rows in x */
+} pass;
+
+/* Puts n * width 4-byte elements at the end of a block of *at bytes. */
+static bool
+add_plane(size_t *at, size_t *out, size_t n, size_t width)
+{
+  size_t bytes;
+
+  *out = *at;
+  return ks_mul_size(n, width, &bytes) && ks_mul_size(bytes, 4, &bytes) &&
+         ks_add_size(bytes, ALIGN - 1, &bytes) && ks_add_size(*at, bytes / ALIGN * ALIGN, at);
+}
+
+bool
+ks_graph_layout_init(ks_graph_layout *out, const ks_model_shape *s, uint32_t n_gate, uint32_t n_tok,
+                     uint32_t n_row)
+{
+  ks_graph_layout *l = out;
+  size_t d = 0, h = 0, n_f = s->n_ff > 2 * (size_t)n_gate ? s->n_ff : 2 * (size_t)n_gate;
+  bool ok = add_plane(&d, &l->ids, n_tok, 1) && add_plane(&d, &l->pos, n_tok, 3) &&
+            add_plane(&d, &l->first_global, n_tok, 1) && add_plane(&d, &l->first_local, n_tok, 1) &&
+            add_plane(&d, &l->last, n_tok, 1) && add_plane(&d, &l->rows, (size_t)n_row + 3, 1) &&
+            add_plane(&d, &l->x, n_tok, s->n_embd) && add_plane(&d, &l->h, n_tok, s->n_embd) &&
+            add_plane(&d, &l->q, n_tok, (size_t)s->n_head * s->k_dim) &&
+            add_plane(&d, &l->k, n_tok, (size_t)s->n_kv_head * s->k_dim) &&
+            add_plane(&d, &l->v, n_tok, (size_t)s->n_kv_head * s->v_dim) &&
+            add_plane(&d, &l->att, n_tok, (size_t)s->n_head * s->v_dim) &&
+            add_plane(&d, &l->f, n_tok, n_f) && add_plane(&d, &l->log_beta, n_tok, s->n_kv_head) &&
+            add_plane(&d, &l->x_rows, (size_t)n_row + 1, s->n_embd) &&
+            add_plane(&d, &l->logits, n_row, s->n_vocab) &&
+            add_plane(&h, &l->host_logits, n_row, s->n_vocab) &&
+            add_plane(&h, &l->host_rows, (size_t)n_row + 3, 1);
+
+  l->device_bytes = d;
+  l->host_bytes = h;
+  return ok;
+}
+
+uint64_t
+ks_graph_count_scratch_bytes(const ks_model *model, const ks_gate *gate, uint32_t max_tok,
+                             uint32_t max_logit)
+{
+  ks_graph_layout l;
+  uint32_t n_gate = gate != NULL ? ks_gate_get_width(gate) : 0;
+
+  if (!ks_graph_layout_init(&l, ks_model_get_shape(model), n_gate, max_tok, max_logit))
+    return UINT64_MAX;
+  return (uint64_t)l.device_bytes + l.host_bytes;
+}
+
+ks_status
+ks_graph_new(ks_alloc *a, const ks_model *model, const ks_gate *gate, uint32_t max_tok,
+             uint32_t max_logit, ks_graph **out, ks_error *err)
+{
+  const ks_backend *be = ks_model_get_backend(model);
+  ks_graph *g;
+  ks_status st;
+
+  if (max_tok == 0 || max_tok > INT32_MAX || max_logit > max_tok)
+    return ks_fail(err, KS_ERR_ARG, "a pass of %u tokens and %u rows of logits is impossible",
+                   max_tok, max_logit);
+  g = ks_mem_new(a, KS_MEM_HOST, 1, sizeof *g);
+  if (g == NULL)
+    return ks_fail(err, KS_ERR_NOMEM, "no memory for a graph");
+  *g = (ks_graph){
+      .alloc = a, .model = model, .gate = gate, .max_tok = max_tok, .max_logit = max_logit};
+  if (!ks_graph_layout_init(&g->layout, ks_model_get_shape(model),
+                            gate != NULL ? ks_gate_get_width(gate) : 0, max_tok, max_logit)) {
+    ks_graph_free(g);
+    return ks_fail(err, KS_ERR_NOMEM, "the activations of %u tokens do not fit", max_tok);
+  }
+  g->host = ks_mem_new(a, KS_MEM_SCRATCH, 1, g->layout.host_bytes);
+  if (g->host == NULL) {
+    ks_graph_free(g);
+    return ks_fail(err, KS_ERR_NOMEM, "no memory for %u rows of logits", max_logit);
+  }
+  st = be->t->mem_new(be->dev, KS_MEM_SCRATCH, g->layout.device_bytes, &g->dev, err);
+  if (st != KS_OK) {
+    ks_graph_free(g);
+    return st;
+  }
+  *out = g;
+  return KS_OK;
+}
+
+void
+ks_graph_free(ks_graph *graph)
+{
+  const ks_backend *be;
+
+  if (graph == NULL)
+    return;
+  be = ks_model_get_backend(graph->model);
+  if (graph->dev != 0)
+    be->t->mem_free(be->dev, graph->dev);
+  if (graph->tap_dev != 0)
+    be->t->mem_free(be->dev, graph->tap_dev);
+  ks_mem_free(graph->tap_host);
+  ks_mem_free(graph->host);
+  ks_mem_free(graph);
+}
+
+/* Elements before the log_beta planes: embed, layers, final norm. */
+static size_t
+tap_rows_elems(const ks_model_shape *s)
+{
+  return ((size_t)s->n_layer + 2) * s->n_embd;
+}
+
+static size_t
+tap_log_beta_at(const ks_graph *g, uint32_t layer)
+{
+  const ks_model_shape *s = ks_model_get_shape(g->model);
+
+  return tap_rows_elems(s) + (size_t)layer * g->max_tok * s->n_kv_head;
+}
+
+static ks_status
+take_taps(ks_graph *g, ks_error *err)
+{
+  const ks_backend *be = ks_model_get_backend(g->model);
+  size_t n = tap_log_beta_at(g, ks_model_get_shape(g->model)->n_layer);
+  ks_status st;
+
+  if (g->tap_host == NULL)
+    g->tap_host = ks_mem_new(g->alloc, KS_MEM_SCRATCH, n, sizeof *g->tap_host);
+  if (g->tap_host == NULL)
+    return ks_fail(err, KS_ERR_NOMEM, "no memory for the taps of a pass");
+  if (g->tap_dev != 0)
+    return KS_OK;
+  st = be->t->mem_new(be->dev, KS_MEM_SCRATCH, n * sizeof *g->tap_host, &g->tap_dev, err);
+  return st;
+}
+
+static ks_status
+record_linear(const pass *p, const ks_weight *w, ks_dptr bias, ks_dptr x, ks_dptr y, uint32_t n_row,
+              ks_epilogue epilogue)
+{
+  ks_op_linear op = {.n_w = 1,
+                     .w = {*w},
+                     .bias = {bias},
+                     .x = x,
+                     .y = {y},
+                     .n_tok = n_row,
+                     .epilogue = epilogue,
+                     .act = KS_ACT_NONE};
+
+  return p->t->linear(p->dev, &op);
+}
+
+static ks_status
+record_norm(const pass *p, ks_dptr x, ks_dptr w, ks_dptr out, uint32_t n_row, uint32_t n_col)
+{
+  ks_op_norm op = {
+      .x = x, .out = out, .w = w, .n_row = n_row, .n_col = n_col, .eps = p->s->rms_eps};
+
+  return p->t->rms_norm(p->dev, &op);
+}
+
+/* The residual stream takes what a block made: straight, or through the block's post-norm. */
+static ks_status
+record_residual(const pass *p, const ks_weight *w, ks_dptr bias, ks_dptr in, ks_dptr post_norm)
+{
+  ks_dptr h = p->g->dev + p->g->layout.h;
+  ks_op_add_rows add = {.dst = p->x, .src = h, .n_row = p->n_x, .n_col = p->s->n_embd};
+  ks_status st;
+
+  if (post_norm == 0)
+    return record_linear(p, w, bias, in, p->x, p->n_x, KS_EPI_ADD);
+  if ((st = record_linear(p, w, bias, in, h, p->n_x, KS_EPI_STORE)) != KS_OK ||
+      (st = record_norm(p, h, post_norm, h, p->n_x, p->s->n_embd)) != KS_OK)
+    return st;
+  return p->t->add_rows(p->dev, &add);
+}
+
+/* Copies n rows of x, chosen by the indices at ids, to out. */
+static ks_status
+record_pick(const pass *p, ks_dptr x, uint32_t n_x, ks_dptr ids, uint32_t n, ks_dptr out)
+{
+  size_t row_bytes = (size_t)p->s->n_embd * sizeof(float);
+  ks_op_gather_rows op = {.table = {.data = x,
+                                    .dtype = KS_DTYPE_F32,
+                                    .n_in = p->s->n_embd,
+                                    .n_out = n_x,
+                                    .row_bytes = row_bytes},
+                          .ids = ids,
+                          .out = out,
+                          .n_tok = n,
+                          .scale = 1.0f};
+
+  return p->t->gather_rows(p->dev, &op);
+}
+
+/* Tap number i (0 embed, 1 + layer, n_layer + 1 final norm): the last row of x. */
+static ks_status
+record_tap(const pass *p, uint32_t i, ks_dptr x)
+{
+  const ks_graph *g = p->g;
+  uint32_t which = p->n_x == p->in->n_tok ? p->n_row : p->n_row + 1; /* see fill_rows */
+
+  if (!p->in->want_taps)
+    return KS_OK;
+  return record_pick(p, x, p->n_x, g->dev + g->layout.rows + (ks_dptr)which * 4, 1,
+                     g->tap_dev + (ks_dptr)i * p->s->n_embd * sizeof(float));
+}
+
+/* Token rows are looked up, runs of embeddings between them were uploaded before the step. */
+static ks_status
+record_embedding(const pass *p)
+{
+  const ks_graph_layout *l = &p->g->layout;
+  ks_status st = KS_OK;
+  uint32_t end;
+
+  for (uint32_t i = 0; st == KS_OK && i < p->in->n_tok; i = end) {
+    ks_op_gather_rows op = {.table = *ks_model_get_embd(p->g->model),
+                            .ids = p->g->dev + l->ids + (ks_dptr)i * 4,
+                            .out = p->x + (ks_dptr)i * p->s->n_embd * sizeof(float),
+                            .scale = p->s->embd_scale};
+
+    for (end = i + 1; end < p->in->n_tok; end++)
+      if ((p->in->ids[end] == KS_TOKEN_NONE) != (p->in->ids[i] == KS_TOKEN_NONE))
+        break;
+    op.n_tok = end - i;
+    if (p->in->ids[i] != KS_TOKEN_NONE)
+      st = p->t->gather_rows(p->dev, &op);
+  }
+  return st == KS_OK ? record_tap(p, 0, p->x) : st;
+}
+
+static ks_status
+record_gate(const pass *p, uint32_t layer, ks_dptr *out_log_beta)
+{
+  const ks_graph *g = p->g;
+  const ks_gate_layer *w;
+  ks_op_gate op;
+
+  if (g->gate == NULL)
+    return KS_OK;
+  *out_log_beta = p->in->want_taps ? g->tap_dev + tap_log_beta_at(g, layer) * sizeof(float)
+                                   : g->dev + g->layout.log_beta;
+  w = ks_gate_get_layer(g->gate, layer);
+  op = (ks_op_gate){.w1 = w->w1,
+                    .w2 = w->w2,
+                    .w3 = w->w3,
+                    .b1 = w->b1,
+                    .b2 = w->b2,
+                    .b3 = w->b3,
+                    .x = g->dev + g->layout.h,
+                    .u = g->dev + g->layout.f,
+                    .log_beta = *out_log_beta,
+                    .n_tok = p->in->n_tok,
+                    .act = ks_gate_get_act(g->gate)};
+  return p->t->gate(p->dev, &op);
+}
+
+/* q, k, v of one layer: projected from h, normed per head where the model does so, rotated. */
+static ks_status
+record_qkv(const pass *p, const ks_layer *layer)
+{
+  const ks_graph_layout *l = &p->g->layout;
+  const ks_model_shape *s = p->s;
+  const ks_rope_shape *r = layer->is_local ? &s->rope_local : &s->rope;
+  ks_dptr dev = p->g->dev, q = dev + l->q, k = dev + l->k, v = dev + l->v;
+  ks_op_linear lin = {.n_w = 3,
+                      .w = {layer->wq, layer->wk, layer->wv},
+                      .bias = {layer->bq, layer->bk, layer->bv},
+                      .x = dev + l->h,
+                      .y = {q, k, v},
+                      .n_tok = p->in->n_tok,
+                      .epilogue = KS_EPI_STORE,
+                      .act = KS_ACT_NONE};
+  ks_op_rope rope = {.q = q,
+                     .k = k,
+                     .n_tok = p->in->n_tok,
+                     .n_head = s->n_head,
+                     .n_kv_head = s->n_kv_head,
+                     .head_dim = s->k_dim,
+                     .n_rot = r->n_rot,
+                     .pos = dev + l->pos,
+                     .inv_freq = r->inv_freq,
+                     .axis = r->axis,
+                     .mscale = r->mscale,
+                     .neox = r->neox};
+  ks_status st = p->t->linear(p->dev, &lin);
+
+  if (st == KS_OK && layer->q_norm != 0)
+    st = record_norm(p, q, layer->q_norm, q, p->in->n_tok * s->n_head, s->k_dim);
+  if (st == KS_OK && layer->k_norm != 0)
+    st = record_norm(p, k, layer->k_norm, k, p->in->n_tok * s->n_kv_head, s->k_dim);
+  return st == KS_OK ? p->t->rope(p->dev, &rope) : st;
+}
+
+static ks_status
+record_append(const pass *p, uint32_t layer, ks_dptr log_beta)
+{
+  const ks_graph_layout *l = &p->g->layout;
+  ks_op_kv_append op = {.kv = p->kv,
+                        .layer = layer,
+                        .n_tok = p->in->n_tok,
+                        .pos0 = p->in->pos0,
+                        .k = p->g->dev + l->k,
+                        .v = p->g->dev + l->v,
+                        .log_beta = log_beta};
+
+  return p->t->kv_append(p->dev, &op);
+}
+
+static ks_status
+record_attention(const pass *p, uint32_t index, const ks_layer *layer)
+{
+  const ks_graph_layout *l = &p->g->layout;
+  ks_dptr dev = p->g->dev;
+  ks_op_attention op = {.kv = p->kv,
+                        .layer = index,
+                        .n_tok = p->in->n_tok,
+                        .n_head = p->s->n_head,
+                        .n_new = p->in->n_tok,
+                        .q = dev + l->q,
+                        .out = dev + l->att,
+                        .first = dev + (layer->is_local ? l->first_local : l->first_global),
+                        .last = dev + l->last,
+                        .scale = p->s->attn_scale};
+  ks_status st = p->t->attention(p->dev, &op);
+
+  return st == KS_OK ? record_residual(p, &layer->wo, layer->bo, op.out, layer->post_attn_norm)
+                     : st;
+}
+
+static ks_status
+record_ffn(const pass *p, const ks_layer *layer)
+{
+  ks_dptr h = p->g->dev + p->g->layout.h, f = p->g->dev + p->g->layout.f;
+  ks_op_linear lin = {.n_w = 2,
+                      .w = {layer->w_gate, layer->w_up},
+                      .bias = {layer->b_gate, layer->b_up},
+                      .x = h,
+                      .y = {f},
+                      .n_tok = p->n_x,
+                      .epilogue = KS_EPI_ACT_MUL,
+                      .act = p->s->act};
+  ks_status st = record_norm(p, p->x, layer->ffn_norm, h, p->n_x, p->s->n_embd);
+
+  if (st != KS_OK || (st = p->t->linear(p->dev, &lin)) != KS_OK)
+    return st;
+  return record_residual(p, &layer->w_down, layer->b_down, f, layer->post_ffn_norm);
+}
+
+static ks_status
+record_layer(pass *p, uint32_t index)
+{
+  const ks_graph *g = p->g;
+  const ks_layer *layer = ks_model_get_layer(g->model, index);
+  bool is_last = index + 1 == p->s->n_layer;
+  ks_dptr log_beta = 0;
+  ks_status st;
+
+  if ((st = record_norm(p, p->x, layer->attn_norm, g->dev + g->layout.h, p->n_x, p->s->n_embd)) !=
+          KS_OK ||
+      (st = record_gate(p, index, &log_beta)) != KS_OK || (st = record_qkv(p, layer)) != KS_OK ||
+      (st = record_append(p, index, log_beta)) != KS_OK)
+    return st;
+  if (is_last && p->n_row == 0)
+    return KS_OK;
+  if ((st = record_attention(p, index, layer)) != KS_OK)
+    return st;
+  if (is_last && p->n_row < p->n_x) {
+    ks_dptr picked = g->dev + g->layout.x_rows;
+
+    st = record_pick(p, p->x, p->n_x, g->dev + g->layout.rows, p->n_row, picked);
+    if (st != KS_OK)
+      return st;
+    p->x = picked;
+    p->n_x = p->n_row;
+  }
+  st = record_ffn(p, layer);
+  return st == KS_OK ? record_tap(p, 1 + index, p->x) : st;
+}
+
+static ks_status
+record_output(const pass *p)
+{
+  ks_dptr h = p->g->dev + p->g->layout.h;
+  ks_op_linear op = {.n_w = 1,
+                     .w = {*ks_model_get_output(p->g->model)},
+                     .x = h,
+                     .y = {p->g->dev + p->g->layout.logits},
+                     .n_tok = p->in->n_logit,
+                     .epilogue = p->s->final_softcap > 0.0f ? KS_EPI_SOFTCAP : KS_EPI_STORE,
+                     .act = KS_ACT_NONE,
+                     .cap = p->s->final_softcap};
+  ks_status st;
+
+  if (p->n_row == 0)
+    return KS_OK;
+  st = record_norm(p, p->x, ks_model_get_output_norm(p->g->model), h, p->n_x, p->s->n_embd);
+  if (st != KS_OK || (st = record_tap(p, p->s->n_layer + 1, h)) != KS_OK)
+    return st;
+  return p->in->n_logit > 0 ? p->t->linear(p->dev, &op) : KS_OK;
+}
+
+static ks_status
+record_pass(pass *p)
+{
+  ks_status st = record_embedding(p);
+
+  for (uint32_t i = 0; st == KS_OK && i < p->s->n_layer; i++)
+    st = record_layer(p, i);
+  return st == KS_OK ? record_output(p) : st;
+}
+
+/* Nothing of the caller reaches a kernel unchecked. */
+static ks_status
+check_input(const ks_graph *g, const ks_graph_input *in, const ks_kv_view *kv, ks_error *err)
+{
+  const ks_model_shape *s = ks_model_get_shape(g->model);
+  const ks_kv_layout *l = kv->layout;
+
+  if (in->n_tok == 0 || in->n_tok > g->max_tok || in->n_logit > g->max_logit)
+    return ks_fail(err, KS_ERR_ARG,
+                   "a pass of %u tokens and %u rows of logits; room is for %u and %u", in->n_tok,
+                   in->n_logit, g->max_tok, g->max_logit);
+  if (l->n_layer != s->n_layer || l->n_kv_head != s->n_kv_head || l->k_dim != s->k_dim ||
+      l->v_dim != s->v_dim)
+    return ks_fail(err, KS_ERR_ARG, "the KV pages were made for another model");
+  for (uint32_t i = 0; i < in->n_tok; i++)
+    if (in->ids[i] == KS_TOKEN_NONE ? in->embd == NULL
+                                    : in->ids[i] < 0 || (uint32_t)in->ids[i] >= s->n_vocab)
+      return ks_fail(err, KS_ERR_ARG, "token %d at place %u is not in the vocabulary of %u",
+                     (int)in->ids[i], i, s->n_vocab);
+  for (uint32_t i = 0; i < in->n_logit; i++)
+    if (in->logit_rows[i] >= in->n_tok || (i > 0 && in->logit_rows[i] <= in->logit_rows[i - 1]))
+      return ks_fail(err, KS_ERR_ARG, "the rows of logits are not ascending within the pass");
+  return KS_OK;
+}
+
+/* Indices for record_pick: the rows that leave the last layer (those with logits, and the last one
+ * when taps want it), then the last row among all, then the last row among the chosen ones. */
+static uint32_t
+fill_rows(const ks_graph *g, const ks_graph_input *in)
+{
+  int32_t *rows = (int32_t *)(void *)(g->host + g->layout.host_rows);
+  uint32_t n = in->n_logit;
+
+  for (uint32_t i = 0; i < n; i++)
+    rows[i] = (int32_t)in->logit_rows[i];
+  if (in->want_taps && (n == 0 || in->logit_rows[n - 1] != in->n_tok - 1))
+    rows[n++] = (int32_t)in->n_tok - 1;
+  rows[n] = (int32_t)in->n_tok - 1;
+  rows[n + 1] = (int32_t)n - 1;
+  return n;
+}
+
+static ks_status
+upload_input(pass *p, ks_error *err)
+{
+  const ks_graph *g = p->g;
+  const ks_graph_input *in = p->in;
+  const ks_graph_layout *l = &g->layout;
+  size_t n = in->n_tok, row_bytes = (size_t)p->s->n_embd * sizeof(float);
+  const struct {
+    size_t at;
+    const void *src;
+    size_t n_bytes;
+  } parts[] = {{l->ids, in->ids, 4 * n},
+               {l->pos, in->rope_pos, 12 * n},
+               {l->first_global, in->first_global, 4 * n},
+               {l->first_local, in->first_local, 4 * n},
+               {l->last, in->last, 4 * n},
+               {l->rows, g->host + l->host_rows, 4 * ((size_t)p->n_row + 2)}};
+  ks_status st = KS_OK;
+
+  for (size_t i = 0; st == KS_OK && i < sizeof parts / sizeof parts[0]; i++)
+    st = p->t->upload(p->dev, g->dev + parts[i].at, parts[i].src, parts[i].n_bytes, err);
+  for (size_t i = 0; st == KS_OK && i < n; i++)
+    if (in->ids[i] == KS_TOKEN_NONE)
+      st = p->t->upload(p->dev, p->x + i * row_bytes, in->embd + i * p->s->n_embd, row_bytes, err);
+  return st;
+}
+
+static ks_status
+download_output(const pass *p, ks_error *err)
+{
+  const ks_graph *g = p->g;
+  size_t n_logit = (size_t)p->in->n_logit * p->s->n_vocab;
+  ks_status st = KS_OK;
+
+  if (n_logit > 0)
+    st = p->t->download(p->dev, g->host + g->layout.host_logits, g->dev + g->layout.logits,
+                        n_logit * sizeof(float), err);
+  if (st == KS_OK && p->in->want_taps) {
+    size_t n = g->gate != NULL ? tap_log_beta_at(g, p->s->n_layer) : tap_rows_elems(p->s);
+
+    st = p->t->download(p->dev, g->tap_host, g->tap_dev, n * sizeof(float), err);
+  }
+  return st;
+}
+
+ks_status
+ks_graph_run(ks_graph *graph, const ks_graph_input *in, ks_kv_table *table, ks_stop_fn stop,
+             void *user, ks_error *err)
+{
+  const ks_backend *be = ks_model_get_backend(graph->model);
+  pass p = {.g = graph,
+            .in = in,
+            .s = ks_model_get_shape(graph->model),
+            .t = be->t,
+            .dev = be->dev,
+            .kv = ks_kv_table_get_view(table),
+            .x = graph->dev + graph->layout.x,
+            .n_x = in->n_tok};
+  ks_status st = check_input(graph, in, &p.kv, err);
+
+  graph->has_taps = false;
+  graph->n_tok = graph->n_logit = 0;
+  if (st == KS_OK && in->want_taps)
+    st = take_taps(graph, err);
+  if (st != KS_OK)
+    return st;
+  p.n_row = fill_rows(graph, in);
+  if ((st = upload_input(&p, err)) != KS_OK || (st = p.t->step_begin(p.dev, err)) != KS_OK)
+    return st;
+  st = record_pass(&p);
+  if (st != KS_OK) {
+    p.t->step_abort(p.dev);
+    return ks_fail(err, st, "the pass could not be recorded: %s", ks_status_name(st));
+  }
+  if ((st = p.t->step_end(p.dev, stop, user, err)) != KS_OK ||
+      (st = download_output(&p, err)) != KS_OK ||
+      (st = ks_model_check_alive(graph->model, err)) != KS_OK)
+    return st;
+  graph->has_taps = in->want_taps;
+  graph->n_tok = in->n_tok;
+  graph->n_logit = in->n_logit;
+  return KS_OK;
+}
+
+const float *
+ks_graph_get_logits(const ks_graph *graph, uint32_t i)
+{
+  const float *logits = (const float *)(void *)(graph->host + graph->layout.host_logits);
+
+  assert(i < graph->n_logit);
+  return logits + (size_t)i * ks_model_get_shape(graph->model)->n_vocab;
+}
+
+const float *
+ks_graph_get_tap(const ks_graph *graph, ks_tap tap, uint32_t layer)
+{
+  const ks_model_shape *s = ks_model_get_shape(graph->model);
+
+  if (!graph->has_taps || layer >= s->n_layer)
+    return NULL;
+  switch (tap) {
+  case KS_TAP_EMBED:
+    return graph->tap_host;
+  case KS_TAP_LAYER_OUT:
+    return graph->tap_host + (size_t)(1 + layer) * s->n_embd;
+  case KS_TAP_FINAL_NORM:
+    return graph->tap_host + (size_t)(1 + s->n_layer) * s->n_embd;
+  case KS_TAP_LOG_BETA:
+    return graph->gate != NULL ? graph->tap_host + tap_log_beta_at(graph, layer) : NULL;
+  }
+  return NULL;
+}
+
+uint64_t
+ks_graph_get_scratch_bytes(const ks_graph *graph)
+{
+  return (uint64_t)graph->layout.device_bytes + graph->layout.host_bytes;
+}

@@ -11,9 +11,9 @@ KS_BEGIN_DECLS
 /* Exactly one of the three is set, the others are 0; all 0 = no limit asked for (keep everything up
  * to the trained length, or what memory allows). */
 typedef struct ks_budget_request {
-  uint64_t total_bytes;   /* --budget: everything on the device */
-  uint64_t kv_bytes;      /* --kv-budget: pages only */
-  uint64_t entries;       /* --entries: M, the average per stream */
+  uint64_t total_bytes; /* --budget: everything on the device */
+  uint64_t kv_bytes;    /* --kv-budget: pages only */
+  uint64_t entries;     /* --entries: M, the average per stream */
 } ks_budget_request;
 
 typedef struct ks_budget_plan {
@@ -23,11 +23,17 @@ typedef struct ks_budget_plan {
   double entries_per_stream; /* M = K / S */
 } ks_budget_plan;
 
-/* KS_ERR_BUDGET: too small; the text names the smallest that works, in the unit that was asked in. */
+/* KS_ERR_BUDGET: too small; the text names the smallest that works, in the unit that was asked in.
+ */
 KS_CHECK ks_status ks_budget_make_plan(const ks_model *model, uint64_t gate_bytes,
                                        const ks_kv_layout *layout, const ks_budget_request *request,
                                        uint32_t chunk, uint32_t buffer, ks_budget_plan *out,
                                        ks_error *err);
+/* The tokens of a prefill pass that a pool of n_page pages affords: chunk, halved down to buffer
+ * while the room for a pass takes more than a quarter of the entries and leaves fewer than n_keep
+ * (0 = as many as possible). */
+uint32_t ks_budget_pick_chunk(const ks_kv_layout *layout, uint64_t n_page, uint64_t n_keep,
+                              uint32_t chunk, uint32_t buffer);
 /* "160MiB", "1.5 GiB", "24000000": bytes.  KS_ERR_ARG with a sentence. */
 KS_CHECK ks_status ks_budget_parse_bytes(const char *text, uint64_t *out, ks_error *err);
 

@@ -1,7 +1,7 @@
 /* evict.h - eviction policies: each gives every live entry a score; the best K survive.
- * Rules common to all (docs/method.md, sections 3 and 4): ties, pins, dead entries of sliding windows,
- * global or per-stream selection, compaction.  The policies' own files: evict-keys.c (KeyDiff),
- * evict-window.c (StreamingLLM, random, full); retention needs no file of its own.
+ * Rules common to all (docs/method.md, sections 3 and 4): ties, pins, dead entries of sliding
+ * windows, global or per-stream selection, compaction.  The policies' own files: evict-keys.c
+ * (KeyDiff), evict-window.c (StreamingLLM, random, full); retention needs no file of its own.
  * Threads: engine thread. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
@@ -11,33 +11,33 @@
 KS_BEGIN_DECLS
 
 typedef enum ks_policy {
-  KS_POLICY_DBTRIMKV,  /* learned scores, one ranking over all streams */
-  KS_POLICY_TRIMKV,    /* learned scores, every stream keeps its own best M */
-  KS_POLICY_FULL,      /* never evicts: running out of budget is an error */
-  KS_POLICY_STREAMING, /* first 4 and the last M - 4 of every stream */
-  KS_POLICY_KEYDIFF,   /* least like the mean key; per stream */
-  KS_POLICY_KEYDIFF_GLOBAL, /* the same standardised per stream, ranked globally, first 4 and last 32
-                               pinned: the default for a model without a gate */
-  KS_POLICY_RANDOM,    /* seeded; per stream */
+  KS_POLICY_DBTRIMKV,       /* learned scores, one ranking over all streams */
+  KS_POLICY_TRIMKV,         /* learned scores, every stream keeps its own best M */
+  KS_POLICY_FULL,           /* never evicts: running out of budget is an error */
+  KS_POLICY_STREAMING,      /* first 4 and the last M - 4 of every stream */
+  KS_POLICY_KEYDIFF,        /* least like the mean key; per stream */
+  KS_POLICY_KEYDIFF_GLOBAL, /* the same standardised per stream, ranked globally, first 4 and last
+                               32 pinned: the default for a model without a gate */
+  KS_POLICY_RANDOM,         /* seeded; per stream */
   KS_N_POLICY
 } ks_policy;
 
 typedef struct ks_evict_params {
   ks_policy policy;
-  uint32_t lookahead;   /* n >= 1 */
-  uint32_t floor;       /* m entries per stream; policies with one ranking only */
-  uint32_t pin_first;   /* first tokens of the timeline, kept in every stream, inside the budget; */
-  uint32_t pin_last;    /* and the last ones.  Both shrink when K has no room, pin_last first */
-  uint64_t seed;        /* random policy */
+  uint32_t lookahead; /* n >= 1 */
+  uint32_t floor;     /* m entries per stream; policies with one ranking only */
+  uint32_t pin_first; /* first tokens of the timeline, kept in every stream, inside the budget; */
+  uint32_t pin_last;  /* and the last ones.  Both shrink when K has no room, pin_last first */
+  uint64_t seed;      /* random policy */
 } ks_evict_params;
 
 const char *ks_policy_get_name(ks_policy policy); /* "dbtrimkv" */
 KS_CHECK bool ks_policy_parse(const char *name, ks_policy *out);
 bool ks_policy_needs_gate(ks_policy policy);
-bool ks_policy_needs_mass(ks_policy policy);   /* attention adds to the aux planes */
+bool ks_policy_needs_mass(ks_policy policy);    /* attention adds to the aux planes */
 uint32_t ks_policy_get_n_aux(ks_policy policy); /* aux planes that a page layout must have */
-bool ks_policy_is_global(ks_policy policy);    /* one ranking over all streams */
-bool ks_policy_never_evicts(ks_policy policy); /* drops dead entries only */
+bool ks_policy_is_global(ks_policy policy);     /* one ranking over all streams */
+bool ks_policy_never_evicts(ks_policy policy);  /* drops dead entries only */
 /* Defaults of a policy: lookahead 1, floor 0, the pins named above; DBTrimKV pins the first token,
  * StreamingLLM the first 4. */
 ks_evict_params ks_evict_default_params(ks_policy policy);
@@ -58,8 +58,8 @@ KS_CHECK ks_status ks_evict_set_params(ks_evict *evict, const ks_evict_params *p
                                        ks_error *err);
 const ks_evict_params *ks_evict_get_params(const ks_evict *evict);
 
-/* Takes the scratch for evictions from tables of up to n_entry entries now, so that one can run when
- * memory is short.  ks_evict_run does the same when needed. */
+/* Takes the scratch for evictions from tables of up to n_entry entries now, so that one can run
+ * when memory is short.  ks_evict_run does the same when needed. */
 KS_CHECK ks_status ks_evict_reserve(ks_evict *evict, const ks_kv_table *table, uint64_t n_entry,
                                     ks_error *err);
 uint64_t ks_evict_get_scratch_bytes(const ks_evict *evict);

@@ -143,7 +143,6 @@ drop_behind(ks_kv_pool *pool, size_t n_bytes)
   }
   if (pool->committed_bytes > n_bytes) {
     pool->be->t->range_drop(pool->be->dev, pool->base, n_bytes, pool->committed_bytes - n_bytes);
-    ks_alloc_uncharge(pool->alloc, KS_MEM_KV, pool->committed_bytes - n_bytes);
     pool->committed_bytes = n_bytes;
     pool->n_page = n_page;
   }
@@ -226,7 +225,7 @@ grow_arrays(ks_kv_pool *pool, uint32_t n_page, ks_error *err)
   return KS_OK;
 }
 
-/* Commits up to the end of the next slab, or of the budget. */
+/* Commits up to the end of the next slab, or of the budget.  The backend counts the bytes. */
 static ks_status
 commit_slab(ks_kv_pool *pool, ks_error *err)
 {
@@ -242,14 +241,9 @@ commit_slab(ks_kv_pool *pool, ks_error *err)
   st = grow_arrays(pool, n_page, err);
   if (st != KS_OK)
     return st;
-  if (ks_alloc_charge(pool->alloc, KS_MEM_KV, end - begin) != KS_OK)
-    return ks_fail(err, KS_ERR_NOMEM, "not enough memory for another %zu bytes of keys and values",
-                   end - begin);
   st = pool->be->t->range_commit(pool->be->dev, pool->base, begin, end - begin, err);
-  if (st != KS_OK) {
-    ks_alloc_uncharge(pool->alloc, KS_MEM_KV, end - begin);
+  if (st != KS_OK)
     return st;
-  }
   pool->committed_bytes = end;
   for (uint32_t page = n_page; page-- > pool->n_page;) { /* the lowest page comes to the top */
     uint32_t *head = &pool->free_head[slab_of(pool, page)];

@@ -1,0 +1,271 @@
+/* budget.c - from one target in bytes to chunk, pages and entries, and back.
+ * Everything that a target of total bytes pays for: weights, gate, activations of one chunk, pages,
+ * and what an eviction needs to rank them.  KV bytes are whole units of the reserved range, so that
+ * what is committed never exceeds them.  Source: docs/method.md, section 4. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "engine/budget.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#define UNIT ((uint64_t)64 << 10) /* granularity of committed memory */
+#define EVICT_BYTES_PER_ENTRY 7   /* f32 score and mark, a quarter of slack; see evict.c */
+
+uint32_t
+ks_budget_pick_chunk(const ks_kv_layout *layout, uint64_t n_page, uint64_t n_keep, uint32_t chunk,
+                     uint32_t buffer)
+{
+  const uint64_t n_stream = (uint64_t)layout->n_layer * layout->n_kv_head;
+  const uint64_t capacity = n_page * layout->page_entries;
+
+  while (chunk > buffer) {
+    const uint64_t room = n_stream * ((uint64_t)chunk + layout->page_entries - 1);
+
+    if (room <= capacity / 4 ||
+        (n_keep > 0 && ks_kv_entries_for_pages(layout, n_page, chunk) >= n_keep))
+      break;
+    chunk = chunk / 2 > buffer ? chunk / 2 : buffer;
+  }
+  return chunk;
+}
+
+/* One plan in the making. */
+typedef struct frame {
+  const ks_model *model;
+  const ks_kv_layout *layout;
+  uint64_t n_stream, fixed_bytes; /* weights and gate */
+  uint32_t buffer;
+} frame;
+
+static uint64_t
+evict_bytes(const frame *f, uint64_t n_page)
+{
+  return n_page * f->layout->page_entries * EVICT_BYTES_PER_ENTRY;
+}
+
+static uint64_t
+round_up(uint64_t bytes)
+{
+  return (bytes + UNIT - 1) / UNIT * UNIT;
+}
+
+/* Pages of the smallest pool that works: one entry a stream, passes as short as they get. */
+static uint64_t
+smallest_pages(const frame *f)
+{
+  return ks_kv_pages_for_entries(f->layout, f->n_stream, f->buffer);
+}
+
+/* The plan's sums once chunk and pages are known. */
+static void
+fill(const frame *f, uint32_t chunk, uint64_t n_page, uint64_t kv_bytes, ks_budget_plan *plan)
+{
+  plan->chunk = chunk;
+  plan->buffer = f->buffer;
+  plan->n_page = n_page;
+  plan->kv_bytes = kv_bytes;
+  plan->scratch_bytes = ks_model_get_scratch_bytes(f->model, chunk, 1) + evict_bytes(f, n_page);
+  plan->n_keep = ks_kv_entries_for_pages(f->layout, n_page, chunk);
+}
+
+/* Mebibytes to the next tenth above, so that the number works when it is typed. */
+static double
+mebibytes(uint64_t bytes)
+{
+  return (double)((bytes * 10 + ((uint64_t)1 << 20) - 1) >> 20) / 10.0;
+}
+
+static ks_status
+plan_total(const frame *f, uint64_t total_bytes, uint32_t chunk, ks_budget_plan *plan,
+           ks_error *err)
+{
+  const uint64_t n_min = smallest_pages(f), page_bytes = f->layout->page_bytes;
+  const uint64_t scratch_min = ks_model_get_scratch_bytes(f->model, f->buffer, 1);
+  const uint64_t least =
+      f->fixed_bytes + scratch_min + evict_bytes(f, n_min) + round_up(n_min * page_bytes);
+
+  if (total_bytes < least)
+    return ks_fail(err, KS_ERR_BUDGET,
+                   "a memory target of %.1f MiB is too small: this model takes %.1f MiB before it "
+                   "remembers anything; set at least %.1f MiB",
+                   (double)total_bytes / 1048576.0, mebibytes(f->fixed_bytes + scratch_min),
+                   mebibytes(least));
+  for (;;) {
+    const uint64_t used = f->fixed_bytes + ks_model_get_scratch_bytes(f->model, chunk, 1);
+    const uint64_t left = total_bytes > used ? total_bytes - used : 0;
+    const uint64_t entry_bytes = f->layout->page_entries * EVICT_BYTES_PER_ENTRY;
+    /* Pages and what ranks them, whole units of the range. */
+    const uint64_t kv_bytes = left / (page_bytes + entry_bytes) * page_bytes / UNIT * UNIT;
+    const uint64_t n_page = kv_bytes / page_bytes;
+    const uint32_t fits = ks_budget_pick_chunk(f->layout, n_page, 0, chunk, f->buffer);
+
+    if (fits == chunk) {
+      /* With the shortest chunk the test above says that at least this much is there. */
+      fill(f, chunk, n_page > n_min ? n_page : n_min,
+           n_page > n_min ? kv_bytes : round_up(n_min * page_bytes), plan);
+      return KS_OK;
+    }
+    chunk = fits;
+  }
+}
+
+static ks_status
+plan_kv(const frame *f, uint64_t kv_bytes, uint32_t chunk, ks_budget_plan *plan, ks_error *err)
+{
+  const uint64_t n_min = smallest_pages(f), n_page = kv_bytes / f->layout->page_bytes;
+
+  if (n_page < n_min)
+    return ks_fail(err, KS_ERR_BUDGET,
+                   "%.1f MiB for keys and values are too few for this model; set at least %.1f MiB",
+                   (double)kv_bytes / 1048576.0, mebibytes(n_min * f->layout->page_bytes));
+  fill(f, ks_budget_pick_chunk(f->layout, n_page, 0, chunk, f->buffer), n_page, kv_bytes, plan);
+  return KS_OK;
+}
+
+static ks_status
+plan_entries(const frame *f, uint64_t entries, uint32_t chunk, ks_budget_plan *plan, ks_error *err)
+{
+  uint64_t n_page;
+
+  if (entries > UINT32_MAX)
+    return ks_fail(err, KS_ERR_ARG, "%llu entries a stream are more than there can be tokens",
+                   (unsigned long long)entries);
+  n_page = ks_kv_pages_for_entries(f->layout, entries * f->n_stream, chunk);
+  fill(f, chunk, n_page, n_page * f->layout->page_bytes, plan);
+  plan->n_keep = entries * f->n_stream;
+  return KS_OK;
+}
+
+/* No target: room for the trained length, or three quarters of what is free. */
+static void
+plan_open(const frame *f, uint32_t chunk, ks_budget_plan *plan)
+{
+  const ks_model_shape *shape = ks_model_get_shape(f->model);
+  const ks_backend *be = ks_model_get_backend(f->model);
+  const uint64_t n_want =
+      ks_kv_pages_for_entries(f->layout, shape->n_ctx_train * f->n_stream, chunk);
+  uint64_t n_page = n_want, n_free;
+  ks_dev_info info;
+
+  memset(&info, 0, sizeof(info));
+  be->t->get_info(be->dev, &info);
+  n_free = info.free_bytes / 4 * 3 / f->layout->page_bytes;
+  if (n_free > 0 && n_free < n_page)
+    n_page = n_free;
+  if (n_page < smallest_pages(f))
+    n_page = smallest_pages(f); /* the system may still have it */
+  if (n_page < n_want)
+    chunk = ks_budget_pick_chunk(f->layout, n_page, 0, chunk, f->buffer);
+  fill(f, chunk, n_page, n_page * f->layout->page_bytes, plan);
+}
+
+ks_status
+ks_budget_make_plan(const ks_model *model, uint64_t gate_bytes, const ks_kv_layout *layout,
+                    const ks_budget_request *request, uint32_t chunk, uint32_t buffer,
+                    ks_budget_plan *out, ks_error *err)
+{
+  const frame f = {.model = model,
+                   .layout = layout,
+                   .n_stream = (uint64_t)layout->n_layer * layout->n_kv_head,
+                   .fixed_bytes = ks_model_get_weight_bytes(model) + gate_bytes,
+                   .buffer = buffer};
+  const int n_set = (request->total_bytes > 0) + (request->kv_bytes > 0) + (request->entries > 0);
+  ks_budget_plan plan;
+  ks_status st = KS_OK;
+
+  if (n_set > 1)
+    return ks_fail(err, KS_ERR_ARG,
+                   "give one of the total budget, the KV budget and the entries, not several");
+  if (buffer == 0 || chunk < buffer)
+    return ks_fail(err, KS_ERR_ARG, "the chunk (%u) must be at least the buffer (%u), and that 1",
+                   chunk, buffer);
+  if (request->total_bytes > UINT64_MAX / 16 || request->kv_bytes > UINT64_MAX / 16)
+    return ks_fail(err, KS_ERR_ARG, "no machine has that much memory; set a smaller budget");
+  memset(&plan, 0, sizeof(plan));
+  if (request->total_bytes > 0)
+    st = plan_total(&f, request->total_bytes, chunk, &plan, err);
+  else if (request->kv_bytes > 0)
+    st = plan_kv(&f, request->kv_bytes, chunk, &plan, err);
+  else if (request->entries > 0)
+    st = plan_entries(&f, request->entries, chunk, &plan, err);
+  else
+    plan_open(&f, chunk, &plan);
+  if (st != KS_OK)
+    return st;
+  plan.weight_bytes = ks_model_get_weight_bytes(model);
+  plan.gate_bytes = gate_bytes;
+  plan.total_bytes = f.fixed_bytes + plan.scratch_bytes + plan.kv_bytes;
+  plan.entries_per_stream = (double)plan.n_keep / (double)f.n_stream;
+  *out = plan;
+  return KS_OK;
+}
+
+/* Bytes of a unit's name, 0 for none of ours.  A bare letter means the binary unit. */
+static uint64_t
+unit_bytes(const char *name)
+{
+  static const struct {
+    const char *name;
+    uint64_t bytes;
+  } units[] = {
+      {"", 1},
+      {"b", 1},
+      {"bytes", 1},
+      {"k", 1ull << 10},
+      {"kib", 1ull << 10},
+      {"kb", 1000},
+      {"m", 1ull << 20},
+      {"mib", 1ull << 20},
+      {"mb", 1000000},
+      {"g", 1ull << 30},
+      {"gib", 1ull << 30},
+      {"gb", 1000000000},
+      {"t", 1ull << 40},
+      {"tib", 1ull << 40},
+      {"tb", 1000000000000},
+  };
+
+  for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+    if (strcasecmp(name, units[i].name) == 0)
+      return units[i].bytes;
+  return 0;
+}
+
+ks_status
+ks_budget_parse_bytes(const char *text, uint64_t *out, ks_error *err)
+{
+  const char *p = text;
+  uint64_t whole = 0, unit;
+  double part = 0.0, digit = 0.1;
+  char name[8] = "";
+  size_t n = 0;
+  bool has_digit = false;
+
+  while (isspace((unsigned char)*p))
+    p++;
+  for (; isdigit((unsigned char)*p); p++, has_digit = true) {
+    if (whole > UINT64_MAX / 100)
+      return ks_fail(err, KS_ERR_ARG, "\"%.40s\" is more memory than there is", text);
+    whole = whole * 10 + (uint64_t)(*p - '0');
+  }
+  if (*p == '.')
+    for (p++; isdigit((unsigned char)*p); p++, has_digit = true, digit /= 10.0)
+      part += (*p - '0') * digit;
+  while (isspace((unsigned char)*p))
+    p++;
+  while (isalpha((unsigned char)*p) && n + 1 < sizeof(name))
+    name[n++] = *p++;
+  name[n] = '\0';
+  while (isspace((unsigned char)*p))
+    p++;
+  unit = unit_bytes(name);
+  if (!has_digit || *p != '\0' || unit == 0)
+    return ks_fail(err, KS_ERR_ARG,
+                   "\"%.40s\" is no amount of memory; write it like 160MiB, 1.5GiB or 24000000",
+                   text);
+  if (whole > (UINT64_MAX >> 4) / unit)
+    return ks_fail(err, KS_ERR_ARG, "\"%.40s\" is more memory than there is", text);
+  *out = whole * unit + (uint64_t)(part * (double)unit + 0.5);
+  return KS_OK;
+}

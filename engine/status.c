@@ -5,12 +5,51 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Length of the well-formed UTF-8 sequence at p (NUL-terminated), 0 when there is none. */
+static int
+sequence_length(const unsigned char *p)
+{
+  int n = p[0] < 0x80   ? 1
+          : p[0] < 0xc2 ? 0
+          : p[0] < 0xe0 ? 2
+          : p[0] < 0xf0 ? 3
+          : p[0] < 0xf5 ? 4
+                        : 0;
+
+  for (int i = 1; i < n; i++)
+    if ((p[i] & 0xc0) != 0x80)
+      return 0;
+  if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
+      (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+    return 0;
+  return n;
+}
+
+/* Texts quote names out of files: what is no UTF-8 or would steer a terminal becomes '?'. */
+static void
+make_printable(char *text)
+{
+  unsigned char *p = (unsigned char *)text;
+
+  while (*p != '\0') {
+    int n = sequence_length(p);
+
+    if (n == 0 || *p < 0x20 || *p == 0x7f || (*p == 0xc2 && p[1] < 0xa0)) {
+      *p = '?';
+      n = 1;
+    }
+    p += n;
+  }
+}
+
 ks_status
 ks_fail_va(ks_error *err, ks_status status, const char *fmt, va_list args)
 {
   if (err != NULL) {
     err->status = status;
-    vsnprintf(err->text, sizeof err->text, fmt, args);
+    if (vsnprintf(err->text, sizeof err->text, fmt, args) < 0)
+      err->text[0] = '\0';
+    make_printable(err->text);
   }
   return status;
 }
@@ -38,6 +77,7 @@ ks_fail_prefix(ks_error *err, ks_status status, const char *context)
     /* The cut at the end is intended: the context is the more useful half. */
     if (snprintf(err->text, sizeof err->text, "%s: %s", context, old) < 0)
       err->text[0] = '\0';
+    make_printable(err->text); /* the cut may have split a character */
   }
   return status;
 }

@@ -36,7 +36,7 @@ typedef enum ks_status {
 
 typedef struct ks_error {
   ks_status status;
-  char text[512]; /* UTF-8, one sentence, no final newline; cut at the end when longer */
+  char text[512]; /* UTF-8 without control characters, one sentence; cut at the end */
 } ks_error;
 
 /* Stores status and text in err (may be NULL) and returns status, so that callers write

@@ -4,8 +4,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/eval-aime.h"
 #include "app/eval-mathvision.h"
-#include "app/eval-mme.h"
 #include "app/eval-mmdu.h"
+#include "app/eval-mme.h"
 #include "app/eval-text.h"
 #include "app/eval-textvqa.h"
 

@@ -9,14 +9,19 @@ import lintlib
 
 SUBJECT = re.compile(r"^[a-z0-9.][A-Za-z0-9._/{},+ -]*: [^A-Z\s].*[^.\s]$")
 
+# Published before this check ran over it; history is not rewritten for that.
+KNOWN = {"445b82aefe96bdd0f3df4165d6cb5c48cef5b695": "76 columns"}
+
 
 def check(subjects):
     complaints = []
     for commit, subject in subjects.items():
+        if commit in KNOWN:
+            continue
         if len(subject) > 72:
-            complaints.append(f"{commit}: {len(subject)} columns: {subject}")
+            complaints.append(f"{commit[:9]}: {len(subject)} columns: {subject}")
         if not SUBJECT.match(subject):
-            complaints.append(f"{commit}: not `folder/module: what changes`: {subject}")
+            complaints.append(f"{commit[:9]}: not `folder/module: what changes`: {subject}")
     return complaints
 
 
@@ -31,7 +36,7 @@ CLEAN = {"1": "engine/kv-pool: pages go back to the system", "2": "project: skel
 
 def read_subjects():
     """None where there is no history to look at (a source archive)."""
-    git = ["git", "-c", "safe.directory=*", "-C", lintlib.ROOT, "log", "--no-merges", "--format=%h%x09%s"]
+    git = ["git", "-c", "safe.directory=*", "-C", lintlib.ROOT, "log", "--no-merges", "--format=%H%x09%s"]
     try:
         out = subprocess.run(git, capture_output=True, check=True, text=True).stdout
     except (OSError, subprocess.CalledProcessError):

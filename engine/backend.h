@@ -316,11 +316,17 @@ typedef struct ks_backend {
 /* The CPU's table, always there. */
 const ks_backend_table *ks_cpu_backend_entry(void);
 
-/* Registry: number of known backends and their tables (CPU first); modules found in the module folder
- * are loaded on the first call, reasons for not loading one are kept. */
+/* Registry: the CPU first, then the modules libkeepsake-*.so found in the module folder (environment
+ * KEEPSAKE_MODULE_DIR, else where the program was installed).  The folder is read on the first call of
+ * any of these functions; the registry does not change after that.
+ * Any thread.  Errors of open: KS_ERR_UNSUPPORTED for an unknown name, with the reasons kept, and what
+ * the backend says. */
 KS_CHECK ks_status ks_backend_open(const char *name, const ks_dev_params *params, ks_backend *out,
                                    ks_error *err);
 void ks_backend_close(ks_backend *be); /* a closed or zeroed one is allowed */
+/* Fills at most capacity tables and returns how many there are. */
 size_t ks_backend_list(const ks_backend_table **tables, size_t capacity);
+/* Why module i of those that were found could not be used ("file: reason"); NULL behind the last. */
+const char *ks_backend_get_refusal(size_t i);
 
 KS_END_DECLS

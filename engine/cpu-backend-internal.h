@@ -29,7 +29,8 @@ typedef struct ks_cpu_ctx {
   size_t scratch_bytes;                   /* of one member, a multiple of 64 */
   unsigned char *shared;                  /* one block that all members share */
   size_t shared_bytes;
-  uint32_t *ticket; /* next piece of work; 0 when an operation begins */
+  uint32_t *ticket;       /* next piece of work; 0 when an operation begins */
+  struct ks_cpu_run *run; /* of the step; NULL outside, then nothing is asked */
 } ks_cpu_ctx;
 
 /* Scratch that one operation needs, filled in when it is recorded. */
@@ -67,6 +68,10 @@ ks_cpu_next_phase(const ks_cpu_ctx *ctx, uint32_t member)
     __atomic_store_n(ctx->ticket, 0, __ATOMIC_RELAXED);
   ks_threads_barrier(ctx->threads);
 }
+
+/* True when the step is being stopped: a kernel that works for long asks once per piece of work and
+ * leaves its loops, but still takes part in its barriers.  Cheap. */
+bool ks_cpu_poll(const ks_cpu_ctx *ctx, uint32_t member);
 
 /* This member's part begin .. end-1 of n items in fixed, nearly equal slices. */
 static inline void
@@ -134,8 +139,9 @@ void ks_cpu_kv_compact(const ks_cpu_ctx *ctx, const ks_op_kv_compact *op, uint32
 void ks_cpu_logits_topk(const ks_cpu_ctx *ctx, const ks_op_logits_topk *op, uint32_t member,
                         uint32_t n_member);
 
-/* One activation value; shared by linear's epilogue and act_mul (cpu-matmul.c). */
+/* One activation value, and a row in place by the instruction set's own code (cpu-act.c). */
 float ks_cpu_act(ks_act act, float z);
+void ks_cpu_act_row(const ks_cpu_ctx *ctx, ks_act act, float *z, size_t n);
 
 /* The immediate operations, with the table's signatures. */
 ks_status ks_cpu_kv_read(ks_dev *dev, const ks_kv_view *kv, uint32_t stream, uint32_t begin,

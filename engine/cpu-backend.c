@@ -1,0 +1,581 @@
+/* cpu-backend.c - the CPU as a device: memory, weights in place, and the table's entries.
+ * An entry of the table checks and copies its descriptor into the step (cpu-step.c); the kernels
+ * are in the other cpu-*.c files. A range is reserved without access and opened piece by piece;
+ * what is dropped goes back to the system at once and may not be touched again. Threads: one thread
+ * drives a device. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "engine/cpu-step-internal.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define RANGE_UNIT ((size_t)64 << 10)
+
+typedef struct range {
+  struct range *next;
+  unsigned char *base;
+  size_t n_bytes, committed_bytes;
+} range;
+
+struct ks_dev {
+  ks_cpu_ctx ctx;
+  ks_alloc *alloc;
+  ks_cpu_step step;
+  range *ranges;
+};
+
+static const char *const isa_names[KS_N_ISA] = {"scalar", "avx2", "avx512"};
+
+static bool
+cpu_probe(uint32_t index, ks_dev_info *out, char *why, size_t why_size)
+{
+  if (index > 0) {
+    snprintf(why, why_size, "there is one CPU device, number 0");
+    return false;
+  }
+  ks_cpu_fill_info(out);
+  out->n_unit = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+  snprintf(out->isa, sizeof(out->isa), "%s", isa_names[ks_cpu_detect_isa()]);
+  return true;
+}
+
+static void
+cpu_get_info(ks_dev *dev, ks_dev_info *out)
+{
+  ks_cpu_fill_info(out);
+  out->n_unit = ks_threads_get_n(dev->ctx.threads);
+  snprintf(out->isa, sizeof(out->isa), "%s", isa_names[dev->ctx.isa]);
+}
+
+static bool
+cpu_supports_weight(ks_dev *dev, ks_dtype dtype)
+{
+  (void)dev;
+  return dtype != KS_DTYPE_I32 && ks_dtype_get_info(dtype) != NULL;
+}
+
+/* --- opening and closing --- */
+
+static void
+cpu_close(ks_dev *dev)
+{
+  if (dev == NULL)
+    return;
+  assert(dev->ranges == NULL);
+  ks_threads_free(dev->ctx.threads);
+  ks_cpu_step_done(&dev->step);
+  ks_mem_free(dev->ctx.scratch);
+  ks_mem_free(dev->ctx.shared);
+  ks_mem_free(dev);
+}
+
+static ks_status
+choose_isa(const char *name, ks_isa *out, ks_error *err)
+{
+  ks_isa best = ks_cpu_detect_isa();
+
+  *out = best;
+  if (name == NULL)
+    return KS_OK;
+  for (unsigned i = 0; i < KS_N_ISA; i++) {
+    if (strcmp(name, isa_names[i]) != 0)
+      continue;
+    if (i > best)
+      return ks_fail(err, KS_ERR_UNSUPPORTED, "this CPU or system does not support %s", name);
+    *out = (ks_isa)i;
+    return KS_OK;
+  }
+  return ks_fail(err, KS_ERR_ARG, "instruction set \"%s\": use scalar, avx2 or avx512", name);
+}
+
+static ks_status
+cpu_open(const ks_dev_params *params, ks_dev **out, ks_error *err)
+{
+  ks_isa isa;
+  ks_dev *dev;
+  ks_status status = choose_isa(params->isa, &isa, err);
+
+  if (status != KS_OK)
+    return status;
+  if (params->index > 0)
+    return ks_fail(err, KS_ERR_ARG, "there is one CPU device, number 0");
+  if (params->mode != KS_COMPUTE_EXACT)
+    return ks_fail(err, KS_ERR_UNSUPPORTED, "the CPU computes in exact mode only");
+  dev = ks_mem_new(params->alloc, KS_MEM_HOST, 1, sizeof(*dev));
+  if (dev == NULL)
+    return ks_fail(err, KS_ERR_NOMEM, "no memory for the CPU device");
+  dev->alloc = params->alloc;
+  dev->ctx.isa = isa;
+  dev->ctx.mode = params->mode;
+  dev->ctx.matmul = ks_cpu_matmul_get(isa);
+  dev->ctx.vec = ks_cpu_vec_get(isa);
+  ks_cpu_step_init(&dev->step, params->alloc);
+  status = ks_threads_new(params->alloc, params->n_thread, &dev->ctx.threads, err);
+  if (status != KS_OK) {
+    cpu_close(dev);
+    return status;
+  }
+  *out = dev;
+  return KS_OK;
+}
+
+const ks_cpu_ctx *
+ks_cpu_get_ctx(ks_dev *dev)
+{
+  return &dev->ctx;
+}
+
+/* Gives *block at least n_bytes; its content is lost. */
+static ks_status
+grow_block(ks_alloc *a, unsigned char **block, size_t n_bytes)
+{
+  ks_mem_free(*block);
+  *block = ks_mem_new(a, KS_MEM_SCRATCH, n_bytes, 1);
+  return *block != NULL ? KS_OK : KS_ERR_NOMEM;
+}
+
+ks_status
+ks_cpu_need_scratch(ks_dev *dev, const ks_cpu_need *need)
+{
+  size_t n_member = ks_threads_get_n(dev->ctx.threads);
+  size_t member_bytes, total;
+
+  if (need->member_bytes > dev->ctx.scratch_bytes) {
+    if (!ks_add_size(need->member_bytes, 63, &member_bytes) ||
+        !ks_mul_size(member_bytes / 64 * 64, n_member, &total))
+      return KS_ERR_NOMEM;
+    dev->ctx.scratch_bytes = 0;
+    if (grow_block(dev->alloc, &dev->ctx.scratch, total) != KS_OK)
+      return KS_ERR_NOMEM;
+    dev->ctx.scratch_bytes = member_bytes / 64 * 64;
+  }
+  if (need->shared_bytes > dev->ctx.shared_bytes) {
+    dev->ctx.shared_bytes = 0;
+    if (grow_block(dev->alloc, &dev->ctx.shared, need->shared_bytes) != KS_OK)
+      return KS_ERR_NOMEM;
+    dev->ctx.shared_bytes = need->shared_bytes;
+  }
+  return KS_OK;
+}
+
+/* --- memory --- */
+
+static ks_status
+cpu_mem_new(ks_dev *dev, ks_mem_kind kind, size_t n_bytes, ks_dptr *out, ks_error *err)
+{
+  void *p = ks_mem_new(dev->alloc, kind, n_bytes, 1);
+
+  if (p == NULL)
+    return ks_fail(err, KS_ERR_NOMEM, "no memory for a buffer of %zu bytes", n_bytes);
+  *out = (ks_dptr)(uintptr_t)p;
+  return KS_OK;
+}
+
+static void
+cpu_mem_free(ks_dev *dev, ks_dptr p)
+{
+  (void)dev;
+  ks_mem_free(ks_cpu_ptr(p));
+}
+
+static ks_status
+cpu_weight_bind(ks_dev *dev, const void *host, size_t n_bytes, ks_dptr *out, ks_error *err)
+{
+  if (ks_alloc_charge(dev->alloc, KS_MEM_WEIGHTS, n_bytes) != KS_OK)
+    return ks_fail(err, KS_ERR_NOMEM, "no room for %zu bytes of weights", n_bytes);
+  *out = (ks_dptr)(uintptr_t)host;
+  return KS_OK;
+}
+
+static void
+cpu_weight_unbind(ks_dev *dev, ks_dptr p, size_t n_bytes)
+{
+  if (p != 0)
+    ks_alloc_uncharge(dev->alloc, KS_MEM_WEIGHTS, n_bytes);
+}
+
+static ks_status
+cpu_upload(ks_dev *dev, ks_dptr dst, const void *src, size_t n_bytes, ks_error *err)
+{
+  (void)dev;
+  (void)err;
+  if (n_bytes > 0)
+    memcpy(ks_cpu_ptr(dst), src, n_bytes);
+  return KS_OK;
+}
+
+static ks_status
+cpu_download(ks_dev *dev, void *dst, ks_dptr src, size_t n_bytes, ks_error *err)
+{
+  (void)dev;
+  (void)err;
+  if (n_bytes > 0)
+    memcpy(dst, ks_cpu_ptr(src), n_bytes);
+  return KS_OK;
+}
+
+static range *
+find_range(ks_dev *dev, ks_dptr base)
+{
+  range *r = dev->ranges;
+
+  while (r != NULL && (ks_dptr)(uintptr_t)r->base != base)
+    r = r->next;
+  assert(r != NULL);
+  return r;
+}
+
+static ks_status
+cpu_range_new(ks_dev *dev, size_t n_bytes, ks_dptr *out, ks_error *err)
+{
+  range *r = ks_mem_new(dev->alloc, KS_MEM_HOST, 1, sizeof(*r));
+  void *base;
+
+  assert(n_bytes % RANGE_UNIT == 0);
+  if (r == NULL)
+    return ks_fail(err, KS_ERR_NOMEM, "no memory for a range of %zu bytes", n_bytes);
+  base = mmap(NULL, n_bytes > 0 ? n_bytes : RANGE_UNIT, PROT_NONE,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) {
+    ks_mem_free(r);
+    return ks_fail(err, KS_ERR_NOMEM, "the system refused an address range of %zu bytes", n_bytes);
+  }
+  r->base = base;
+  r->n_bytes = n_bytes;
+  r->next = dev->ranges;
+  dev->ranges = r;
+  *out = (ks_dptr)(uintptr_t)base;
+  return KS_OK;
+}
+
+static ks_status
+cpu_range_commit(ks_dev *dev, ks_dptr base, size_t offset, size_t n_bytes, ks_error *err)
+{
+  range *r = find_range(dev, base);
+
+  assert(offset % RANGE_UNIT == 0 && n_bytes % RANGE_UNIT == 0);
+  assert(offset <= r->n_bytes && n_bytes <= r->n_bytes - offset);
+  if (n_bytes == 0)
+    return KS_OK;
+  if (ks_alloc_charge(dev->alloc, KS_MEM_KV, n_bytes) != KS_OK)
+    return ks_fail(err, KS_ERR_NOMEM, "no memory for %zu more bytes of keys and values", n_bytes);
+  if (mprotect(r->base + offset, n_bytes, PROT_READ | PROT_WRITE) != 0) {
+    ks_alloc_uncharge(dev->alloc, KS_MEM_KV, n_bytes);
+    return ks_fail(err, KS_ERR_NOMEM, "the system refused %zu more bytes of keys and values",
+                   n_bytes);
+  }
+  r->committed_bytes += n_bytes;
+  return KS_OK;
+}
+
+static void
+cpu_range_drop(ks_dev *dev, ks_dptr base, size_t offset, size_t n_bytes)
+{
+  range *r = find_range(dev, base);
+
+  assert(offset % RANGE_UNIT == 0 && n_bytes % RANGE_UNIT == 0 && n_bytes <= r->committed_bytes);
+  if (n_bytes == 0)
+    return;
+  /* The pages go back at once; without access a stray use is found. */
+  (void)madvise(r->base + offset, n_bytes, MADV_DONTNEED);
+  (void)mprotect(r->base + offset, n_bytes, PROT_NONE);
+  r->committed_bytes -= n_bytes;
+  ks_alloc_uncharge(dev->alloc, KS_MEM_KV, n_bytes);
+}
+
+/* What is still committed goes with the range. */
+static void
+cpu_range_free(ks_dev *dev, ks_dptr base, size_t n_bytes)
+{
+  range **link = &dev->ranges, *r;
+
+  if (base == 0)
+    return;
+  r = find_range(dev, base);
+  assert(r->n_bytes == n_bytes);
+  while (*link != r)
+    link = &(*link)->next;
+  *link = r->next;
+  (void)munmap(r->base, n_bytes > 0 ? n_bytes : RANGE_UNIT);
+  if (r->committed_bytes > 0)
+    ks_alloc_uncharge(dev->alloc, KS_MEM_KV, r->committed_bytes);
+  ks_mem_free(r);
+}
+
+/* --- recording --- */
+
+static ks_status
+cpu_step_begin(ks_dev *dev, ks_error *err)
+{
+  (void)err;
+  ks_cpu_step_begin(&dev->step);
+  return KS_OK;
+}
+
+static ks_status
+cpu_step_end(ks_dev *dev, ks_stop_fn stop, void *user, ks_error *err)
+{
+  if (!ks_cpu_step_run(&dev->step, &dev->ctx, stop, user))
+    return ks_fail(err, KS_ERR_CANCELLED, "stopped on request");
+  return KS_OK;
+}
+
+static void
+cpu_step_abort(ks_dev *dev)
+{
+  ks_cpu_step_abort(&dev->step);
+}
+
+/* The descriptor's copy in the step; NULL without memory. */
+static void *
+add(ks_dev *dev, ks_cpu_op_kind kind, const void *op, size_t n_bytes)
+{
+  void *copy = ks_cpu_step_add(&dev->step, kind, n_bytes);
+
+  if (copy != NULL)
+    memcpy(copy, op, n_bytes);
+  return copy;
+}
+
+/* A copy of a host array that lives as long as the recorded step. */
+static bool
+copy_array(ks_dev *dev, const void *src, size_t n, size_t size, const void **out)
+{
+  void *copy = ks_cpu_step_get(&dev->step, n * size);
+
+  if (copy == NULL)
+    return false;
+  if (n > 0)
+    memcpy(copy, src, n * size);
+  *out = copy;
+  return true;
+}
+
+static ks_status
+done(const void *copy)
+{
+  return copy != NULL ? KS_OK : KS_ERR_NOMEM;
+}
+
+static ks_status
+cpu_gather_rows(ks_dev *dev, const ks_op_gather_rows *op)
+{
+  return done(add(dev, KS_CPU_GATHER_ROWS, op, sizeof(*op)));
+}
+
+static ks_status
+cpu_add_rows(ks_dev *dev, const ks_op_add_rows *op)
+{
+  return done(add(dev, KS_CPU_ADD_ROWS, op, sizeof(*op)));
+}
+
+static ks_status
+cpu_rms_norm(ks_dev *dev, const ks_op_norm *op)
+{
+  return done(add(dev, KS_CPU_RMS_NORM, op, sizeof(*op)));
+}
+
+static ks_status
+cpu_layer_norm(ks_dev *dev, const ks_op_norm *op)
+{
+  return done(add(dev, KS_CPU_LAYER_NORM, op, sizeof(*op)));
+}
+
+static ks_status
+cpu_linear(ks_dev *dev, const ks_op_linear *op)
+{
+  ks_cpu_need need = {0};
+
+  ks_cpu_linear_need(&dev->ctx, op, &need);
+  if (ks_cpu_need_scratch(dev, &need) != KS_OK)
+    return KS_ERR_NOMEM;
+  return done(add(dev, KS_CPU_LINEAR, op, sizeof(*op)));
+}
+
+static ks_status
+cpu_act_mul(ks_dev *dev, const ks_op_act_mul *op)
+{
+  return done(add(dev, KS_CPU_ACT_MUL, op, sizeof(*op)));
+}
+
+static ks_status
+cpu_rope(ks_dev *dev, const ks_op_rope *op)
+{
+  ks_cpu_need need = {0};
+
+  ks_cpu_rope_need(&dev->ctx, op, &need);
+  if (ks_cpu_need_scratch(dev, &need) != KS_OK)
+    return KS_ERR_NOMEM;
+  return done(add(dev, KS_CPU_ROPE, op, sizeof(*op)));
+}
+
+static ks_status
+cpu_kv_append(ks_dev *dev, const ks_op_kv_append *op)
+{
+  return done(add(dev, KS_CPU_KV_APPEND, op, sizeof(*op)));
+}
+
+static ks_status
+cpu_attention(ks_dev *dev, const ks_op_attention *op)
+{
+  ks_op_attention *copy;
+  ks_cpu_need need = {0};
+
+  ks_cpu_attention_need(&dev->ctx, op, &need);
+  if (ks_cpu_need_scratch(dev, &need) != KS_OK)
+    return KS_ERR_NOMEM;
+  copy = add(dev, KS_CPU_ATTENTION, op, sizeof(*op));
+  if (copy == NULL || (op->mass != 0 && op->mass_offset != NULL &&
+                       !copy_array(dev, op->mass_offset, op->kv.layout->n_kv_head, sizeof(uint64_t),
+                                   (const void **)&copy->mass_offset)))
+    return KS_ERR_NOMEM;
+  return KS_OK;
+}
+
+static ks_status
+cpu_attn_segments(ks_dev *dev, const ks_op_attn_segments *op)
+{
+  ks_op_attn_segments *copy;
+  ks_cpu_need need = {0};
+
+  ks_cpu_attn_segments_need(&dev->ctx, op, &need);
+  if (ks_cpu_need_scratch(dev, &need) != KS_OK)
+    return KS_ERR_NOMEM;
+  copy = add(dev, KS_CPU_ATTN_SEGMENTS, op, sizeof(*op));
+  if (copy == NULL ||
+      !copy_array(dev, op->seg, (size_t)op->n_seg + 1, sizeof(uint32_t), (const void **)&copy->seg))
+    return KS_ERR_NOMEM;
+  return KS_OK;
+}
+
+static ks_status
+cpu_gate(ks_dev *dev, const ks_op_gate *op)
+{
+  ks_cpu_need need = {0};
+
+  ks_cpu_gate_need(&dev->ctx, op, &need);
+  if (ks_cpu_need_scratch(dev, &need) != KS_OK)
+    return KS_ERR_NOMEM;
+  return done(add(dev, KS_CPU_GATE, op, sizeof(*op)));
+}
+
+static ks_status
+cpu_pool(ks_dev *dev, const ks_op_pool *op)
+{
+  return done(add(dev, KS_CPU_POOL, op, sizeof(*op)));
+}
+
+static ks_status
+cpu_kv_score(ks_dev *dev, const ks_op_kv_score *op)
+{
+  ks_op_kv_score *copy;
+  ks_cpu_need need = {0};
+
+  ks_cpu_kv_score_need(&dev->ctx, op, &need);
+  if (ks_cpu_need_scratch(dev, &need) != KS_OK)
+    return KS_ERR_NOMEM;
+  copy = add(dev, KS_CPU_KV_SCORE, op, sizeof(*op));
+  if (copy == NULL ||
+      (op->live_from != NULL && !copy_array(dev, op->live_from, op->kv.layout->n_layer,
+                                            sizeof(uint32_t), (const void **)&copy->live_from)) ||
+      !copy_array(dev, op->pins, op->n_pin, sizeof(ks_pos_range), (const void **)&copy->pins))
+    return KS_ERR_NOMEM;
+  return KS_OK;
+}
+
+static ks_status
+cpu_kv_select(ks_dev *dev, const ks_op_kv_select *op)
+{
+  ks_op_kv_select *copy;
+  ks_cpu_need need = {0};
+  size_t n_stream = (size_t)op->kv.layout->n_layer * op->kv.layout->n_kv_head;
+
+  ks_cpu_kv_select_need(&dev->ctx, op, &need);
+  if (ks_cpu_need_scratch(dev, &need) != KS_OK)
+    return KS_ERR_NOMEM;
+  copy = add(dev, KS_CPU_KV_SELECT, op, sizeof(*op));
+  if (copy == NULL || (op->per_stream_keep != NULL &&
+                       !copy_array(dev, op->per_stream_keep, n_stream, sizeof(uint32_t),
+                                   (const void **)&copy->per_stream_keep)))
+    return KS_ERR_NOMEM;
+  return KS_OK;
+}
+
+static ks_status
+cpu_kv_compact(ks_dev *dev, const ks_op_kv_compact *op)
+{
+  ks_cpu_need need = {0};
+
+  ks_cpu_kv_compact_need(&dev->ctx, op, &need);
+  if (ks_cpu_need_scratch(dev, &need) != KS_OK)
+    return KS_ERR_NOMEM;
+  return done(add(dev, KS_CPU_KV_COMPACT, op, sizeof(*op)));
+}
+
+static ks_status
+cpu_logits_topk(ks_dev *dev, const ks_op_logits_topk *op)
+{
+  ks_op_logits_topk *copy;
+  ks_cpu_need need = {0};
+
+  ks_cpu_logits_topk_need(&dev->ctx, op, &need);
+  if (ks_cpu_need_scratch(dev, &need) != KS_OK)
+    return KS_ERR_NOMEM;
+  copy = add(dev, KS_CPU_LOGITS_TOPK, op, sizeof(*op));
+  if (copy == NULL ||
+      !copy_array(dev, op->ids, op->n_id, sizeof(int32_t), (const void **)&copy->ids))
+    return KS_ERR_NOMEM;
+  return KS_OK;
+}
+
+static const ks_backend_table cpu_table = {
+    .abi = KS_BACKEND_ABI,
+    .size = sizeof(ks_backend_table),
+    .name = "cpu",
+    .probe = cpu_probe,
+    .open = cpu_open,
+    .close = cpu_close,
+    .get_info = cpu_get_info,
+    .supports_weight = cpu_supports_weight,
+    .mem_new = cpu_mem_new,
+    .mem_free = cpu_mem_free,
+    .weight_bind = cpu_weight_bind,
+    .weight_unbind = cpu_weight_unbind,
+    .upload = cpu_upload,
+    .download = cpu_download,
+    .range_new = cpu_range_new,
+    .range_commit = cpu_range_commit,
+    .range_drop = cpu_range_drop,
+    .range_free = cpu_range_free,
+    .step_begin = cpu_step_begin,
+    .step_end = cpu_step_end,
+    .step_abort = cpu_step_abort,
+    .gather_rows = cpu_gather_rows,
+    .add_rows = cpu_add_rows,
+    .rms_norm = cpu_rms_norm,
+    .layer_norm = cpu_layer_norm,
+    .linear = cpu_linear,
+    .act_mul = cpu_act_mul,
+    .rope = cpu_rope,
+    .kv_append = cpu_kv_append,
+    .attention = cpu_attention,
+    .attn_segments = cpu_attn_segments,
+    .gate = cpu_gate,
+    .pool = cpu_pool,
+    .kv_score = cpu_kv_score,
+    .kv_select = cpu_kv_select,
+    .kv_compact = cpu_kv_compact,
+    .logits_topk = cpu_logits_topk,
+    .kv_read = ks_cpu_kv_read,
+    .kv_rotate = ks_cpu_kv_rotate,
+    .kv_move_page = ks_cpu_kv_move_page,
+};
+
+const ks_backend_table *
+ks_cpu_backend_entry(void)
+{
+  return &cpu_table;
+}

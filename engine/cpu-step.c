@@ -1,0 +1,273 @@
+/* cpu-step.c - recording operations and running them in one parallel region.
+ * The members walk the list together with a barrier between two operations; member 0 asks between
+ * them, and through ks_cpu_poll inside long ones, whether to stop.
+ * The tickets of neighbouring operations are two counters used in turn: while one is drawn from
+ * nobody uses the other, so member 0 can set it back before the barrier. Threads: see
+ * cpu-step-internal.h. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "engine/cpu-step-internal.h"
+
+#include <assert.h>
+#include <time.h>
+
+#define CHUNK_BYTES ((size_t)64 << 10)
+#define POLL_NS 5000000u /* between two questions inside one operation */
+#define ROUND_UP(n, unit) (((n) + (unit)-1) / (unit) * (unit))
+
+/* A recorded operation; its descriptor follows. */
+typedef struct ks_cpu_record {
+  struct ks_cpu_record *next;
+  ks_cpu_op_kind kind;
+} record;
+
+typedef struct ks_cpu_chunk {
+  struct ks_cpu_chunk *next;
+  size_t n_bytes, used; /* header included */
+} chunk;
+
+#define RECORD_BYTES ROUND_UP(sizeof(record), 16)
+#define CHUNK_HEAD ROUND_UP(sizeof(chunk), 64)
+
+typedef struct ticket {
+  _Alignas(64) uint32_t next;
+} ticket;
+
+struct ks_cpu_run {
+  const record *first;
+  const ks_cpu_ctx *ctx;
+  ks_stop_fn stop;
+  void *stop_user;
+  uint64_t last_poll_ns; /* member 0 only */
+  uint32_t stopping;     /* the answer so far; loops inside an operation look at it */
+  uint32_t stop_after;   /* members leave behind this operation; set before the barrier there */
+  ticket tickets[2];
+};
+
+static uint64_t
+now_ns(void)
+{
+  struct timespec ts;
+
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+void
+ks_cpu_step_init(ks_cpu_step *step, ks_alloc *alloc)
+{
+  *step = (ks_cpu_step){.alloc = alloc};
+}
+
+void
+ks_cpu_step_done(ks_cpu_step *step)
+{
+  while (step->first_chunk != NULL) {
+    chunk *c = step->first_chunk;
+
+    step->first_chunk = c->next;
+    ks_mem_free(c);
+  }
+  *step = (ks_cpu_step){0};
+}
+
+void
+ks_cpu_step_begin(ks_cpu_step *step)
+{
+  assert(!step->recording);
+  step->recording = true;
+  step->first = step->last = NULL;
+  step->chunk = step->first_chunk;
+  if (step->chunk != NULL)
+    step->chunk->used = CHUNK_HEAD;
+}
+
+void
+ks_cpu_step_abort(ks_cpu_step *step)
+{
+  step->recording = false;
+  step->first = step->last = NULL;
+}
+
+/* Makes the next chunk with room for n_bytes the current one. */
+static bool
+next_chunk(ks_cpu_step *step, size_t n_bytes)
+{
+  chunk *c = step->chunk != NULL ? step->chunk->next : step->first_chunk;
+  size_t total;
+
+  if (c == NULL || c->n_bytes - CHUNK_HEAD < n_bytes) {
+    chunk *fresh, **link = step->chunk != NULL ? &step->chunk->next : &step->first_chunk;
+
+    if (!ks_add_size(n_bytes, CHUNK_HEAD, &total))
+      return false;
+    total = total < CHUNK_BYTES ? CHUNK_BYTES : total;
+    fresh = ks_mem_new(step->alloc, KS_MEM_HOST, total, 1);
+    if (fresh == NULL)
+      return false;
+    fresh->n_bytes = total;
+    fresh->next = c;
+    *link = fresh;
+    c = fresh;
+  }
+  c->used = CHUNK_HEAD;
+  step->chunk = c;
+  return true;
+}
+
+void *
+ks_cpu_step_get(ks_cpu_step *step, size_t n_bytes)
+{
+  void *p;
+
+  assert(step->recording);
+  if (!ks_add_size(n_bytes, 15, &n_bytes))
+    return NULL;
+  n_bytes = n_bytes / 16 * 16;
+  if ((step->chunk == NULL || step->chunk->n_bytes - step->chunk->used < n_bytes) &&
+      !next_chunk(step, n_bytes))
+    return NULL;
+  p = (unsigned char *)step->chunk + step->chunk->used;
+  step->chunk->used += n_bytes;
+  return p;
+}
+
+void *
+ks_cpu_step_add(ks_cpu_step *step, ks_cpu_op_kind kind, size_t n_bytes)
+{
+  record *r = ks_cpu_step_get(step, RECORD_BYTES + n_bytes);
+
+  if (r == NULL)
+    return NULL;
+  r->next = NULL;
+  r->kind = kind;
+  if (step->last != NULL)
+    step->last->next = r;
+  else
+    step->first = r;
+  step->last = r;
+  return (unsigned char *)r + RECORD_BYTES;
+}
+
+static void
+run_record(const ks_cpu_ctx *ctx, const record *r, uint32_t member, uint32_t n_member)
+{
+  const void *op = (const unsigned char *)r + RECORD_BYTES;
+
+  switch (r->kind) {
+  case KS_CPU_GATHER_ROWS:
+    ks_cpu_gather_rows(ctx, op, member, n_member);
+    break;
+  case KS_CPU_ADD_ROWS:
+    ks_cpu_add_rows(ctx, op, member, n_member);
+    break;
+  case KS_CPU_RMS_NORM:
+    ks_cpu_rms_norm(ctx, op, member, n_member);
+    break;
+  case KS_CPU_LAYER_NORM:
+    ks_cpu_layer_norm(ctx, op, member, n_member);
+    break;
+  case KS_CPU_LINEAR:
+    ks_cpu_linear(ctx, op, member, n_member);
+    break;
+  case KS_CPU_ACT_MUL:
+    ks_cpu_act_mul(ctx, op, member, n_member);
+    break;
+  case KS_CPU_ROPE:
+    ks_cpu_rope(ctx, op, member, n_member);
+    break;
+  case KS_CPU_KV_APPEND:
+    ks_cpu_kv_append(ctx, op, member, n_member);
+    break;
+  case KS_CPU_ATTENTION:
+    ks_cpu_attention(ctx, op, member, n_member);
+    break;
+  case KS_CPU_ATTN_SEGMENTS:
+    ks_cpu_attn_segments(ctx, op, member, n_member);
+    break;
+  case KS_CPU_GATE:
+    ks_cpu_gate(ctx, op, member, n_member);
+    break;
+  case KS_CPU_POOL:
+    ks_cpu_pool(ctx, op, member, n_member);
+    break;
+  case KS_CPU_KV_SCORE:
+    ks_cpu_kv_score(ctx, op, member, n_member);
+    break;
+  case KS_CPU_KV_SELECT:
+    ks_cpu_kv_select(ctx, op, member, n_member);
+    break;
+  case KS_CPU_KV_COMPACT:
+    ks_cpu_kv_compact(ctx, op, member, n_member);
+    break;
+  case KS_CPU_LOGITS_TOPK:
+    ks_cpu_logits_topk(ctx, op, member, n_member);
+    break;
+  }
+}
+
+static bool
+ask(struct ks_cpu_run *run)
+{
+  if (run->stop == NULL)
+    return false;
+  run->last_poll_ns = now_ns();
+  if (run->stop(run->stop_user))
+    __atomic_store_n(&run->stopping, 1, __ATOMIC_RELAXED);
+  return run->stopping != 0;
+}
+
+bool
+ks_cpu_poll(const ks_cpu_ctx *ctx, uint32_t member)
+{
+  struct ks_cpu_run *run = ctx->run;
+
+  if (run == NULL)
+    return false;
+  if (member == 0 && run->stop != NULL && now_ns() - run->last_poll_ns > POLL_NS)
+    (void)ask(run);
+  return __atomic_load_n(&run->stopping, __ATOMIC_RELAXED) != 0;
+}
+
+static void
+run_member(void *user, uint32_t member, uint32_t n_member)
+{
+  struct ks_cpu_run *run = user;
+  ks_cpu_ctx ctx = *run->ctx;
+  uint32_t i = 0;
+
+  ctx.run = run;
+  for (const record *r = run->first; r != NULL; r = r->next, i++) {
+    ctx.ticket = &run->tickets[i % 2].next;
+    run_record(&ctx, r, member, n_member);
+    if (r->next == NULL)
+      break; /* the end of the region is a barrier */
+    if (member == 0) {
+      __atomic_store_n(&run->tickets[(i + 1) % 2].next, 0, __ATOMIC_RELAXED);
+      if (ask(run) && run->stop_after > i)
+        __atomic_store_n(&run->stop_after, i, __ATOMIC_RELAXED);
+    }
+    ks_threads_barrier(ctx.threads);
+    /* Member 0 may already be ahead and set a later operation: compare, do not test for a flag. */
+    if (__atomic_load_n(&run->stop_after, __ATOMIC_RELAXED) <= i)
+      break;
+  }
+}
+
+bool
+ks_cpu_step_run(ks_cpu_step *step, const ks_cpu_ctx *ctx, ks_stop_fn stop, void *user)
+{
+  struct ks_cpu_run run = {.first = step->first, .ctx = ctx, .stop = stop, .stop_user = user};
+
+  assert(step->recording);
+  step->recording = false;
+  run.stop_after = UINT32_MAX;
+  run.last_poll_ns = now_ns();
+  if (stop != NULL && stop(user)) {
+    step->first = step->last = NULL;
+    return false;
+  }
+  if (run.first != NULL)
+    ks_threads_run(ctx->threads, run_member, &run);
+  step->first = step->last = NULL;
+  return run.stopping == 0;
+}

@@ -1,0 +1,459 @@
+/* cpu-attention.c - softmax attention over paged streams of different lengths.
+ * Entries of a stream are ordered by pos, so what a query sees is one range of indices.
+ * Few query rows (decoding): the blocks of all streams of the layer form one list that is cut into
+ * equal parts, one a member, whatever the lengths; every part of a stream leaves its own result,
+ * and the results are combined.  Keys and values are read in place, once for the heads of a group.
+ * Many query rows (prefill): a tile of rows of one group meets blocks of keys unpacked to f32;
+ * tiles are handed out dynamically, the last ones (which see most) first. The optional mass is a
+ * second pass over the keys with the finished maxima and sums. Source: docs/method.md, section 5.
+ */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "engine/cpu-attention-internal.h"
+#include "engine/cpu-kv-internal.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#define FEW_ROWS 12u /* up to here unpacking a block costs more than it saves */
+#define MIN_ROWS 24u /* tiles are not made smaller than this for the sake of balance */
+
+/* Sizes of one call, the same on every member. */
+typedef struct attn_shape {
+  const ks_cpu_ctx *ctx;
+  const ks_op_attention *op;
+  const ks_cpu_vec_fns *vec;
+  ks_kv_kind kind;
+  uint32_t n_kv_head, group;
+  uint32_t n_row;    /* query rows of a KV head: n_tok * group, token-major */
+  uint32_t tile_tok; /* tokens of a tile, 0: the few-rows path */
+  uint32_t window;   /* queries that count for the mass */
+  uint32_t n_member;
+} attn_shape;
+
+/* Maximum and 1 / sum of the rows that count for the mass, [n_kv_head, window * group] each. */
+typedef struct attn_norms {
+  float *max, *inv_sum;
+} attn_norms;
+
+static attn_shape
+shape_get(const ks_cpu_ctx *ctx, const ks_op_attention *op, uint32_t n_member)
+{
+  attn_shape shape = {.ctx = ctx, .op = op, .vec = ctx->vec, .n_member = n_member};
+
+  shape.kind = ks_kv_kind_get(op->kv.layout->kv_dtype);
+  shape.n_kv_head = op->kv.layout->n_kv_head;
+  shape.group = op->n_head / shape.n_kv_head;
+  shape.n_row = op->n_tok * shape.group;
+  if (op->mass != 0)
+    shape.window = op->mass_window < op->n_tok ? op->mass_window : op->n_tok;
+  if (op->n_tok <= 2 || shape.n_row <= FEW_ROWS)
+    return shape;
+  shape.tile_tok = shape.group < KS_ATTN_ROWS ? KS_ATTN_ROWS / shape.group : 1;
+  while (shape.tile_tok * shape.group > MIN_ROWS && shape.tile_tok > 1 &&
+         (op->n_tok + shape.tile_tok - 1) / shape.tile_tok * shape.n_kv_head < 3 * n_member)
+    shape.tile_tok = (shape.tile_tok + 1) / 2;
+  return shape;
+}
+
+/* Rows of the largest tile of either path and of the mass pass. */
+static size_t
+shape_max_row(const attn_shape *shape)
+{
+  const size_t mass_rows = (size_t)shape->window * shape->group;
+  size_t rows = shape->tile_tok == 0 ? shape->n_row : (size_t)shape->tile_tok * shape->group;
+
+  if (mass_rows > rows)
+    rows = mass_rows < KS_ATTN_ROWS ? mass_rows : KS_ATTN_ROWS > rows ? KS_ATTN_ROWS : rows;
+  return rows;
+}
+
+static size_t
+norms_bytes(const attn_shape *shape)
+{
+  const size_t n = 2 * (size_t)shape->n_kv_head * shape->window * shape->group * sizeof(float);
+
+  return (n + 63) / 64 * 64;
+}
+
+static attn_norms
+norms_get(const attn_shape *shape)
+{
+  attn_norms norms;
+
+  norms.max = (float *)(void *)shape->ctx->shared;
+  norms.inv_sum = norms.max + (size_t)shape->n_kv_head * shape->window * shape->group;
+  return norms;
+}
+
+void
+ks_cpu_attention_need(const ks_cpu_ctx *ctx, const ks_op_attention *op, ks_cpu_need *need)
+{
+  const attn_shape shape = shape_get(ctx, op, ks_threads_get_n(ctx->threads));
+  const ks_kv_layout *layout = op->kv.layout;
+
+  need->member_bytes = ks_attn_tile_bytes(shape_max_row(&shape), layout->k_dim, layout->v_dim);
+  need->shared_bytes = norms_bytes(&shape);
+  if (shape.tile_tok == 0)
+    need->shared_bytes +=
+        (size_t)shape.n_member * shape.n_kv_head * ks_attn_result_bytes(shape.n_row, layout->v_dim);
+}
+
+/* First entry of n whose pos is at least value. */
+static uint32_t
+find_pos(const ks_cpu_stream *s, uint32_t n, uint32_t value)
+{
+  uint32_t lo = 0, hi = n;
+
+  if (n == 0 || ks_cpu_pos_get(s, 0) >= value)
+    return 0;
+  if (ks_cpu_pos_get(s, n - 1) < value)
+    return n;
+  while (lo < hi) {
+    const uint32_t mid = lo + (hi - lo) / 2;
+
+    if (ks_cpu_pos_get(s, mid) < value)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  return lo;
+}
+
+/* The visible range of every row of a tile that starts at token t0; *lo, *hi get the union. */
+static void
+fill_ranges(ks_attn_tile *tile, const attn_shape *shape, const ks_cpu_stream *stream, uint32_t t0,
+            uint32_t *lo, uint32_t *hi)
+{
+  const uint32_t *first = ks_cpu_ptr(shape->op->first), *last = ks_cpu_ptr(shape->op->last);
+  const uint32_t n = stream->n_entry + shape->op->n_new;
+
+  *lo = UINT32_MAX;
+  *hi = 0;
+  for (size_t r = 0; r < tile->n_row; r++) {
+    const uint32_t t = t0 + (uint32_t)r / shape->group;
+
+    if (r % shape->group != 0) {
+      tile->lo[r] = tile->lo[r - 1];
+      tile->hi[r] = tile->hi[r - 1];
+      continue;
+    }
+    tile->lo[r] = find_pos(stream, n, first[t]);
+    tile->hi[r] = last[t] == UINT32_MAX ? n : find_pos(stream, n, last[t] + 1);
+    if (tile->lo[r] >= tile->hi[r])
+      tile->lo[r] = tile->hi[r] = 0;
+    else if (tile->lo[r] < *lo)
+      *lo = tile->lo[r];
+    if (tile->hi[r] > *hi)
+      *hi = tile->hi[r];
+  }
+  if (*lo > *hi)
+    *lo = *hi;
+}
+
+/* Loads the queries of KV head h from row r0 on (rows are token-major) into the tile's n_row rows.
+ */
+static void
+load_queries(ks_attn_tile *tile, const attn_shape *shape, uint32_t h, uint32_t r0)
+{
+  const ks_op_attention *op = shape->op;
+  const float *q = ks_cpu_ptr(op->q);
+
+  for (size_t r = 0; r < tile->n_row; r++) {
+    const size_t t = (r0 + r) / shape->group, head = h * shape->group + (r0 + r) % shape->group;
+
+    ks_attn_tile_set_query(tile, r, q + (t * op->n_head + head) * tile->k_dim, op->scale);
+  }
+}
+
+static void
+unpack_block(ks_attn_tile *tile, const attn_shape *shape, const ks_cpu_stream *stream,
+             uint32_t first, uint32_t n, bool values)
+{
+  const size_t dim = values ? tile->v_dim : tile->k_dim;
+  const size_t stride = values ? tile->v_pad : tile->k_pad;
+  const size_t row_bytes = values ? stream->layout->v_row_bytes : stream->layout->k_row_bytes;
+  float *to = tile->block;
+
+  for (uint32_t e = 0; e < n;) {
+    const ks_cpu_slots slots = ks_cpu_slots_get(stream, first + e, n - e);
+    const unsigned char *from = values ? slots.v : slots.k;
+
+    for (uint32_t i = 0; i < slots.n; i++, to += stride, from += row_bytes)
+      shape->vec->unpack[shape->kind](to, from, dim);
+    e += slots.n;
+  }
+}
+
+/* Keeps maximum and 1 / sum of row (of KV head h) for the mass pass. */
+static void
+store_norm(const attn_shape *shape, uint32_t h, uint32_t row, float max, float sum)
+{
+  const attn_norms norms = norms_get(shape);
+  const uint32_t n_window = shape->window * shape->group, first = shape->n_row - n_window;
+
+  if (row < first)
+    return;
+  norms.max[(size_t)h * n_window + row - first] = max;
+  norms.inv_sum[(size_t)h * n_window + row - first] = sum > 0.0F ? 1.0F / sum : 0.0F;
+}
+
+static float *
+out_row(const attn_shape *shape, uint32_t h, uint32_t row)
+{
+  const size_t t = row / shape->group, head = h * shape->group + row % shape->group;
+
+  return (float *)ks_cpu_ptr(shape->op->out) +
+         (t * shape->op->n_head + head) * shape->op->kv.layout->v_dim;
+}
+
+/* ---- few rows ---- */
+
+static void *
+result_get(const attn_shape *shape, uint32_t member, uint32_t h)
+{
+  const size_t bytes = ks_attn_result_bytes(shape->n_row, shape->op->kv.layout->v_dim);
+
+  return shape->ctx->shared + norms_bytes(shape) + ((size_t)member * shape->n_kv_head + h) * bytes;
+}
+
+/* One block of at most KS_ATTN_KEYS entries, read where it lies. */
+static void
+attend_in_place(ks_attn_tile *tile, const attn_shape *shape, const ks_cpu_stream *stream,
+                uint32_t first, uint32_t n)
+{
+  const ks_kv_layout *layout = stream->layout;
+
+  for (uint32_t e = 0; e < n;) {
+    const ks_cpu_slots slots = ks_cpu_slots_get(stream, first + e, n - e);
+    const ks_cpu_rows rows = {slots.k, layout->k_row_bytes, slots.n};
+
+    shape->vec->qk[shape->kind](tile->s + e, KS_ATTN_KEYS, tile->q, tile->k_pad, tile->n_row, rows,
+                                tile->k_dim);
+    e += slots.n;
+  }
+  ks_attn_tile_softmax(tile, shape->vec, first, n);
+  for (uint32_t e = 0; e < n;) {
+    const ks_cpu_slots slots = ks_cpu_slots_get(stream, first + e, n - e);
+    const ks_cpu_rows rows = {slots.v, layout->v_row_bytes, slots.n};
+
+    shape->vec->pv[shape->kind](tile->acc, tile->v_pad, tile->s + e, KS_ATTN_KEYS, tile->n_row,
+                                rows, tile->v_dim);
+    e += slots.n;
+  }
+}
+
+/* Blocks of all streams form one list; this member does its equal part of it.  Blocks are counted
+ * from entry 0 of a stream whatever is visible, so that all members agree without a search. */
+static void
+attend_few(const attn_shape *shape, uint32_t member)
+{
+  const ks_op_attention *op = shape->op;
+  const ks_kv_stream *streams = op->kv.streams + (size_t)op->layer * shape->n_kv_head;
+  size_t n_block = 0, begin, end, at = 0;
+  ks_attn_tile tile;
+
+  ks_attn_tile_init(&tile, ks_cpu_scratch(shape->ctx, member), shape_max_row(shape),
+                    op->kv.layout->k_dim, op->kv.layout->v_dim);
+  tile.n_row = shape->n_row;
+  for (uint32_t h = 0; h < shape->n_kv_head; h++)
+    n_block += (streams[h].n_entry + (size_t)op->n_new + KS_ATTN_KEYS - 1) / KS_ATTN_KEYS;
+  ks_cpu_slice(n_block, member, shape->n_member, &begin, &end);
+  for (uint32_t h = 0; h < shape->n_kv_head; h++) {
+    const ks_cpu_stream stream = ks_cpu_stream_get(&op->kv, op->layer * shape->n_kv_head + h);
+    const uint32_t n_entry = stream.n_entry + op->n_new;
+    const size_t n = (n_entry + (size_t)KS_ATTN_KEYS - 1) / KS_ATTN_KEYS;
+    const size_t from = begin > at ? begin - at : 0, to = end < at + n ? end - at : n;
+    uint32_t lo, hi, stop;
+
+    ks_attn_tile_set_result(&tile, result_get(shape, member, h), shape->n_row);
+    ks_attn_tile_reset(&tile);
+    if (end > at && from < to) {
+      load_queries(&tile, shape, h, 0);
+      fill_ranges(&tile, shape, &stream, 0, &lo, &hi);
+      stop = to * KS_ATTN_KEYS < hi ? (uint32_t)(to * KS_ATTN_KEYS) : hi;
+      lo = from * KS_ATTN_KEYS > lo ? (uint32_t)(from * KS_ATTN_KEYS) : lo;
+      for (uint32_t e = lo; e < stop; e += KS_ATTN_KEYS)
+        attend_in_place(&tile, shape, &stream, e,
+                        stop - e < KS_ATTN_KEYS ? stop - e : KS_ATTN_KEYS);
+    }
+    at += n;
+  }
+}
+
+/* Adds up the results that the members left for one row. */
+static void
+combine_row(const attn_shape *shape, uint32_t h, uint32_t row)
+{
+  const size_t v_dim = shape->op->kv.layout->v_dim, v_pad = ks_cpu_pad(v_dim);
+  float *out = out_row(shape, h, row);
+  float max = -INFINITY, sum = 0.0F;
+
+  for (uint32_t m = 0; m < shape->n_member; m++)
+    max = fmaxf(max, ((const float *)result_get(shape, m, h))[shape->n_row * v_pad + row]);
+  memset(out, 0, v_dim * sizeof *out);
+  for (uint32_t m = 0; m < shape->n_member; m++) {
+    const float *acc = result_get(shape, m, h);
+    const float *part = acc + shape->n_row * v_pad;
+    float factor;
+
+    if (!(part[row] > -INFINITY))
+      continue;
+    factor = part[row] == max ? 1.0F : expf(part[row] - max);
+    sum += part[shape->n_row + row] * factor;
+    shape->vec->add_scaled(out, acc + row * v_pad, v_dim, factor);
+  }
+  shape->vec->scale(out, v_dim, sum > 0.0F ? 1.0F / sum : 0.0F);
+  store_norm(shape, h, row, max, sum);
+}
+
+/* ---- many rows ---- */
+
+static void
+attend_tile(ks_attn_tile *tile, const attn_shape *shape, uint32_t h, uint32_t t0, uint32_t n_tok)
+{
+  const ks_op_attention *op = shape->op;
+  const ks_cpu_stream stream = ks_cpu_stream_get(&op->kv, op->layer * shape->n_kv_head + h);
+  uint32_t lo, hi;
+
+  tile->n_row = (size_t)n_tok * shape->group;
+  load_queries(tile, shape, h, t0 * shape->group);
+  fill_ranges(tile, shape, &stream, t0, &lo, &hi);
+  ks_attn_tile_reset(tile);
+  for (uint32_t e = lo; e < hi; e += KS_ATTN_KEYS) {
+    const uint32_t n = hi - e < KS_ATTN_KEYS ? hi - e : KS_ATTN_KEYS;
+
+    unpack_block(tile, shape, &stream, e, n, false);
+    ks_attn_tile_score(tile, shape->vec, n);
+    ks_attn_tile_softmax(tile, shape->vec, e, n);
+    unpack_block(tile, shape, &stream, e, n, true);
+    ks_attn_tile_add_values(tile, shape->vec, n);
+  }
+  for (uint32_t r = 0; r < tile->n_row; r++) {
+    const uint32_t row = t0 * shape->group + r;
+
+    ks_attn_tile_get_row(tile, shape->vec, r, out_row(shape, h, row));
+    store_norm(shape, h, row, tile->max[r], tile->sum[r]);
+  }
+}
+
+static void
+attend_many(const attn_shape *shape, uint32_t member)
+{
+  const ks_op_attention *op = shape->op;
+  const uint32_t n_tile = (op->n_tok + shape->tile_tok - 1) / shape->tile_tok;
+  const uint32_t n_item = n_tile * shape->n_kv_head;
+  ks_attn_tile tile;
+
+  ks_attn_tile_init(&tile, ks_cpu_scratch(shape->ctx, member), shape_max_row(shape),
+                    op->kv.layout->k_dim, op->kv.layout->v_dim);
+  for (uint32_t i = ks_cpu_take(shape->ctx); i < n_item; i = ks_cpu_take(shape->ctx)) {
+    const uint32_t t0 = (n_tile - 1 - i / shape->n_kv_head) * shape->tile_tok;
+    const uint32_t left = op->n_tok - t0;
+
+    attend_tile(&tile, shape, i % shape->n_kv_head, t0,
+                left < shape->tile_tok ? left : shape->tile_tok);
+  }
+}
+
+/* ---- mass ---- */
+
+/* Adds the rows of the tile (r0 on inside the window) to the mass of the block in keys_t. */
+static void
+add_mass(ks_attn_tile *tile, const attn_shape *shape, uint32_t h, uint32_t r0, uint32_t first,
+         uint32_t n, float *mass)
+{
+  const attn_norms norms = norms_get(shape);
+  const size_t base = (size_t)h * shape->window * shape->group + r0;
+
+  for (size_t r = 0; r < tile->n_row; r++) {
+    float *s = tile->s + r * KS_ATTN_KEYS;
+    uint32_t begin, end;
+
+    ks_attn_clip(tile->lo[r], tile->hi[r], first, n, &begin, &end);
+    if (begin == end)
+      continue;
+    shape->vec->exp_sum(s + begin, end - begin, norms.max[base + r]);
+    shape->vec->add_scaled(mass + begin, s + begin, end - begin, norms.inv_sum[base + r]);
+  }
+}
+
+/* Mass of one block of keys of KV head h: all window rows, a tile of them at a time. */
+static void
+mass_block(ks_attn_tile *tile, const attn_shape *shape, uint32_t h, uint32_t first)
+{
+  const ks_op_attention *op = shape->op;
+  const ks_cpu_stream stream = ks_cpu_stream_get(&op->kv, op->layer * shape->n_kv_head + h);
+  const uint32_t n_entry = stream.n_entry + op->n_new;
+  const uint32_t n = n_entry - first < KS_ATTN_KEYS ? n_entry - first : KS_ATTN_KEYS;
+  const uint32_t group = shape->group;
+  const uint32_t step = (uint32_t)(shape_max_row(shape) / group);
+  float *mass = (float *)ks_cpu_ptr(op->mass) + op->mass_offset[h] + first;
+  uint32_t lo, hi;
+
+  memset(mass, 0, n * sizeof *mass);
+  unpack_block(tile, shape, &stream, first, n, false);
+  for (uint32_t w = 0; w < shape->window; w += step) {
+    const uint32_t n_tok = shape->window - w < step ? shape->window - w : step;
+    const uint32_t t0 = op->n_tok - shape->window + w;
+
+    tile->n_row = (size_t)n_tok * group;
+    load_queries(tile, shape, h, t0 * group);
+    fill_ranges(tile, shape, &stream, t0, &lo, &hi);
+    ks_attn_tile_score(tile, shape->vec, n);
+    add_mass(tile, shape, h, w * group, first, n, mass);
+  }
+}
+
+static void
+attend_mass(const attn_shape *shape, uint32_t member)
+{
+  const ks_op_attention *op = shape->op;
+  const ks_kv_stream *streams = op->kv.streams + (size_t)op->layer * shape->n_kv_head;
+  size_t before = 0;
+  uint32_t h = 0;
+  ks_attn_tile tile;
+
+  ks_attn_tile_init(&tile, ks_cpu_scratch(shape->ctx, member), shape_max_row(shape),
+                    op->kv.layout->k_dim, op->kv.layout->v_dim);
+  for (;;) {
+    const size_t i = ks_cpu_take(shape->ctx);
+
+    for (; h < shape->n_kv_head; h++) {
+      const size_t n = (streams[h].n_entry + (size_t)op->n_new + KS_ATTN_KEYS - 1) / KS_ATTN_KEYS;
+
+      if (i < before + n)
+        break;
+      before += n;
+    }
+    if (h == shape->n_kv_head)
+      return;
+    mass_block(&tile, shape, h, (uint32_t)(i - before) * KS_ATTN_KEYS);
+  }
+}
+
+void
+ks_cpu_attention(const ks_cpu_ctx *ctx, const ks_op_attention *op, uint32_t member,
+                 uint32_t n_member)
+{
+  const attn_shape shape = shape_get(ctx, op, n_member);
+
+  assert(op->n_head % shape.n_kv_head == 0);
+  if (op->n_tok == 0)
+    return;
+  if (shape.tile_tok == 0) {
+    size_t begin, end;
+
+    attend_few(&shape, member);
+    ks_threads_barrier(ctx->threads);
+    ks_cpu_slice((size_t)shape.n_kv_head * shape.n_row, member, n_member, &begin, &end);
+    for (size_t i = begin; i < end; i++)
+      combine_row(&shape, (uint32_t)(i / shape.n_row), (uint32_t)(i % shape.n_row));
+  } else {
+    attend_many(&shape, member);
+  }
+  if (op->mass != 0) {
+    ks_cpu_next_phase(ctx, member);
+    attend_mass(&shape, member);
+  }
+}

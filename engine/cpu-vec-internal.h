@@ -1,0 +1,79 @@
+/* cpu-vec-internal.h - the inner loops of every CPU operation but linear, one table an instruction
+ * set.  One source (cpu-vec.inc) is built three times over a few vector primitives, so that the
+ * sets cannot drift apart; tests compare the tables with each other and with double arithmetic.
+ * Any length is allowed everywhere unless said otherwise; f32 sums are taken lane by lane, so they
+ * differ between the tables in the last bits.
+ * Threads: pure functions. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include "engine/backend.h"
+
+KS_BEGIN_DECLS
+
+/* How keys and values are stored: index of the tables below. */
+typedef enum ks_kv_kind { KS_KV_F32, KS_KV_F16, KS_KV_Q8_0, KS_N_KV_KIND } ks_kv_kind;
+
+/* Rows of accumulators and of tiles have room for a multiple of this many floats. */
+#define KS_CPU_PAD 32u
+
+static inline size_t
+ks_cpu_pad(size_t n)
+{
+  return (n + KS_CPU_PAD - 1) / KS_CPU_PAD * KS_CPU_PAD;
+}
+
+/* dtype is F32, F16 or Q8_0: a layout knows no other. */
+static inline ks_kv_kind
+ks_kv_kind_get(ks_dtype dtype)
+{
+  return dtype == KS_DTYPE_F32 ? KS_KV_F32 : dtype == KS_DTYPE_F16 ? KS_KV_F16 : KS_KV_Q8_0;
+}
+
+/* Stored rows, a matrix of n_row rows row_bytes apart. */
+typedef struct ks_cpu_rows {
+  const unsigned char *data;
+  size_t row_bytes;
+  size_t n_row;
+} ks_cpu_rows;
+
+typedef struct ks_cpu_vec_fns {
+  const char *name;
+  /* Stored row <-> f32 [n].  Q8_0 rows are whole blocks of 32; the last one may be part used. */
+  void (*unpack[KS_N_KV_KIND])(float *dst, const void *src, size_t n);
+  void (*pack[KS_N_KV_KIND])(void *dst, const float *src, size_t n);
+  /* s[i * s_stride + j] = q[i * q_stride ...] . rows[j]; dim elements count. */
+  void (*qk[KS_N_KV_KIND])(float *s, size_t s_stride, const float *q, size_t q_stride, size_t n_q,
+                           ks_cpu_rows rows, size_t dim);
+  /* acc[i * acc_stride ...] += sum over j of p[i * p_stride + j] * rows[j]; acc padded. */
+  void (*pv[KS_N_KV_KIND])(float *acc, size_t acc_stride, const float *p, size_t p_stride,
+                           size_t n_q, ks_cpu_rows rows, size_t dim);
+  /* dst[j * dst_stride + i] = src[i * src_stride + j], src [n_row, n_col]. */
+  void (*transpose)(float *dst, size_t dst_stride, const float *src, size_t src_stride,
+                    size_t n_row, size_t n_col);
+  /* c [m, n] = a [m, k] b [k, n], or += when add; n a multiple of KS_CPU_PAD / 2. */
+  void (*gemm)(float *c, size_t c_stride, const float *a, size_t a_stride, const float *b,
+               size_t b_stride, size_t m, size_t n, size_t k, bool add);
+  float (*max)(const float *x, size_t n);                 /* n 0: -inf */
+  float (*exp_sum)(float *x, size_t n, float max);        /* x = exp(x - max), returns the sum */
+  double (*sum_exp)(const float *x, size_t n, float max); /* the sum only */
+  float (*sum)(const float *x, size_t n);
+  float (*sum_squares)(const float *x, size_t n, float mean); /* of x - mean */
+  void (*scale)(float *x, size_t n, float factor);
+  void (*add)(float *dst, const float *src, size_t n);
+  void (*add_scaled)(float *dst, const float *src, size_t n, float factor);
+  /* out = (x - mean) * factor * w + b; w and b may be NULL (ones, zeros). */
+  void (*norm)(float *out, const float *x, const float *w, const float *b, size_t n, float mean,
+               float factor);
+  void (*act_mul)(float *out, const float *a, const float *b, size_t n, ks_act act);
+  /* Rotates n pairs: (2i, 2i + 1) or (i, i + n). */
+  void (*rope_norm)(float *x, const float *cosine, const float *sine, size_t n);
+  void (*rope_neox)(float *x, const float *cosine, const float *sine, size_t n);
+} ks_cpu_vec_fns;
+
+extern const ks_cpu_vec_fns ks_cpu_vec_scalar;
+extern const ks_cpu_vec_fns ks_cpu_vec_avx2;
+extern const ks_cpu_vec_fns ks_cpu_vec_avx512;
+extern const ks_cpu_vec_fns ks_cpu_vec_avx512_emulated; /* in the tests only */
+
+KS_END_DECLS

@@ -40,10 +40,12 @@ KS_CHECK ks_status ks_tokenizer_new(ks_alloc *a, const ks_gguf *g, ks_tokenizer 
 void ks_tokenizer_free(ks_tokenizer *tok); /* NULL is allowed */
 
 /* Flags of ks_tokenizer_encode. */
-#define KS_ENCODE_ADD_SPECIAL 1u   /* BOS/EOS as the model's metadata asks */
-#define KS_ENCODE_PARSE_SPECIAL 2u /* control tokens in the text are recognised; never for user text */
+#define KS_ENCODE_ADD_SPECIAL 1u /* BOS/EOS as the model's metadata asks */
+#define KS_ENCODE_PARSE_SPECIAL                                                                    \
+  2u /* control tokens in the text are recognised; never for user text */
 
-/* Appends the ids of text[0..n-1] (any bytes; NULs allowed) to out; out keeps what it held on error. */
+/* Appends the ids of text[0..n-1] (any bytes; NULs allowed) to out; out keeps what it held on
+ * error. */
 KS_CHECK ks_status ks_tokenizer_encode(const ks_tokenizer *tok, const char *text, size_t n,
                                        uint32_t flags, ks_token_list *out, ks_error *err);
 

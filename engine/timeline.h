@@ -1,9 +1,10 @@
 /* timeline.h - one inference timeline: tokens in, logits out, entries kept inside the budget.
- * Prefill runs in chunks with a forced eviction before the first and after each one; decode evicts when
- * the buffer is full.  The policy, the budget and the pins may change between any two calls.
+ * Prefill runs in chunks with a forced eviction before the first and after each one; decode evicts
+ * when the buffer is full.  The policy, the budget and the pins may change between any two calls.
  * Invariants: entries and pages never exceed the pool's budget, not even inside a pass; seen never
  * falls; positions and sequence indices are separate.
- * Threads: engine thread, except ks_timeline_request_stop.  Source: docs/method.md, section 4. */
+ * Threads: engine thread; a stop hook may read a flag that another thread sets.  Source:
+ * docs/method.md, section 4. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -27,14 +28,15 @@ typedef struct ks_token_info {
 typedef struct ks_timeline ks_timeline;
 
 typedef struct ks_timeline_params {
-  const ks_model *model;  /* borrowed */
-  const ks_gate *gate;    /* borrowed; NULL = none */
-  ks_kv_pool *pool;       /* borrowed */
+  const ks_model *model; /* borrowed */
+  const ks_gate *gate;   /* borrowed; NULL = none */
+  ks_kv_pool *pool;      /* borrowed */
   ks_evict_params evict;
-  uint32_t chunk;         /* C: tokens a prefill pass, >= 1 */
-  uint32_t buffer;        /* B: slack per stream in decode, 1 <= B <= C in sessions */
-  uint64_t n_keep;        /* K; 0 = as much as the pool's budget allows (bytes-to-entries rule) */
-  bool force_evict;       /* sessions: true; traces of the method alone: false (trigger only) */
+  uint32_t chunk;   /* C: tokens a prefill pass, >= 1; sessions halve it, down to B, where a
+                       small budget could not afford it (ks_budget_pick_chunk) */
+  uint32_t buffer;  /* B: slack per stream in decode, 1 <= B <= C in sessions */
+  uint64_t n_keep;  /* K; 0 = as much as the pool's budget allows (bytes-to-entries rule) */
+  bool force_evict; /* sessions: true; traces of the method alone: false (trigger only) */
   bool want_taps;
   uint32_t max_logit_rows; /* rows of one pass whose logits may be asked for, >= 1 */
 } ks_timeline_params;
@@ -67,30 +69,40 @@ typedef struct ks_timeline_hooks {
   void *user;
 } ks_timeline_hooks;
 
-/* Processes n tokens in chunks (decode is n = 1).  hooks may be NULL.  On KS_ERR_CANCELLED, NOMEM or
- * IO all tokens of finished chunks stay processed: ks_timeline_get_seen tells how many.
- * KS_ERR_BUDGET: policy FULL has no room left; the text says how many tokens fit. */
+/* Processes n tokens in chunks (decode is n = 1).  hooks may be NULL.  On KS_ERR_CANCELLED, NOMEM
+ * or IO all tokens of finished chunks stay processed: ks_timeline_get_seen tells how many.
+ * KS_ERR_BUDGET: policy FULL has no room for n tokens (nothing was processed; the text says how
+ * many fit), or the pool has less than the smallest room that works.  KS_ERR_ARG: an id that the
+ * model does not have, more logit rows in one pass than max_logit_rows. */
 KS_CHECK ks_status ks_timeline_eval(ks_timeline *tl, const ks_token *ids, uint32_t n,
                                     const ks_timeline_hooks *hooks, ks_error *err);
-/* Logits after the last token, [n_vocab]; NULL before the first.  Valid until the next eval. */
+/* Logits after the last token of the last eval that went to its end, [n_vocab]; NULL when tokens
+ * were processed since (a later eval was cut short) or none was.  Valid until the next eval. */
 const float *ks_timeline_get_logits(const ks_timeline *tl);
 
-/* A new pool budget in bytes: evicts first when it shrinks, at once.  KS_ERR_BUDGET names the smallest
- * that works. */
+/* A new pool budget in bytes: evicts first when it shrinks, at once.  KS_ERR_BUDGET names the
+ * smallest that works. */
 KS_CHECK ks_status ks_timeline_set_budget(ks_timeline *tl, uint64_t budget_bytes, ks_error *err);
-/* K directly (0 = from the pool again). */
+/* K directly (0 = from the pool again); sessions evict at once.  KS_ERR_BUDGET below one entry a
+ * stream or below what is pinned. */
 KS_CHECK ks_status ks_timeline_set_n_keep(ks_timeline *tl, uint64_t n_keep, ks_error *err);
+/* From the next eviction on.  KS_ERR_ARG when the policy needs a gate or aux planes that are not
+ * there. */
 KS_CHECK ks_status ks_timeline_set_policy(ks_timeline *tl, const ks_evict_params *params,
                                           ks_error *err);
-/* Pins a range of sequence indices (a turn, a picture) or unpins it.  KS_ERR_BUDGET refuses a pin that
- * does not fit. */
+/* Pins a range of sequence indices (a turn, a picture) or unpins it.  KS_ERR_BUDGET refuses a pin
+ * that does not fit. */
 KS_CHECK ks_status ks_timeline_pin(ks_timeline *tl, uint32_t begin, uint32_t end, ks_error *err);
 KS_CHECK ks_status ks_timeline_unpin(ks_timeline *tl, uint32_t begin, uint32_t end, ks_error *err);
 /* Evicts down to n_keep now. */
-KS_CHECK ks_status ks_timeline_evict(ks_timeline *tl, const ks_timeline_hooks *hooks, ks_error *err);
+KS_CHECK ks_status ks_timeline_evict(ks_timeline *tl, const ks_timeline_hooks *hooks,
+                                     ks_error *err);
 
 uint32_t ks_timeline_get_seen(const ks_timeline *tl);
+/* K in force now: what was set, or what the pool's free and own pages allow if that is less. Policy
+ * FULL: entries that fit in all. */
 uint64_t ks_timeline_get_n_keep(const ks_timeline *tl);
+uint32_t ks_timeline_get_chunk(const ks_timeline *tl);              /* C in force now */
 const ks_token_info *ks_timeline_get_tokens(const ks_timeline *tl); /* [seen] */
 const ks_kv_table *ks_timeline_get_table(const ks_timeline *tl);
 const ks_graph *ks_timeline_get_graph(const ks_timeline *tl);
@@ -105,8 +117,8 @@ typedef struct ks_kv_stats {
   uint32_t n_pages_used, n_pages_budget, page_entries;
   uint32_t seen, n_layer, n_kv_head, n_turn;
   uint64_t by_modality[KS_N_MODALITY];
-  const uint32_t *by_stream;  /* entries [n_layer, n_kv_head]; valid until the next call on tl */
-  const uint64_t *by_turn;    /* entries [n_turn] */
+  const uint32_t *by_stream;   /* entries [n_layer, n_kv_head]; valid until the next call on tl */
+  const uint64_t *by_turn;     /* entries [n_turn] */
   const uint32_t *turn_tokens; /* tokens [n_turn] */
 } ks_kv_stats;
 

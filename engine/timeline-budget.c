@@ -1,0 +1,425 @@
+/* timeline-budget.c - how much a timeline may hold: room, budget changes, policy, pins, evictions.
+ * The rule K = P*N - S*(C+P-1) (kv-pool.h) makes every later pass fit; here N is what the budget
+ * leaves to this timeline, its own pages and the free ones.
+ * Source: docs/method.md, sections 4 and 5. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "engine/budget.h"
+#include "engine/timeline-internal.h"
+
+#include <assert.h>
+#include <string.h>
+
+static ks_policy
+policy_of(const ks_timeline *tl)
+{
+  return ks_evict_get_params(tl->evict)->policy;
+}
+
+static uint64_t
+page_bytes(const ks_timeline *tl)
+{
+  return ks_kv_pool_get_layout(tl->params.pool)->page_bytes;
+}
+
+/* Pages that other timelines hold. */
+static uint64_t
+foreign_pages(const ks_timeline *tl)
+{
+  return ks_kv_pool_get_used_pages(tl->params.pool) - ks_kv_table_get_n_pages(tl->table);
+}
+
+/* New entries a stream that a pass may meet above K: a chunk; without forced evictions the decode
+ * buffer may stand on top of K when the chunk begins. */
+static uint32_t
+pass_room(const ks_timeline *tl, uint32_t chunk)
+{
+  if (!tl->params.force_evict)
+    return chunk + tl->params.buffer - 1;
+  return chunk > tl->params.buffer ? chunk : tl->params.buffer;
+}
+
+static ks_room
+room_in(const ks_timeline *tl, uint64_t n_page)
+{
+  const ks_timeline_params *p = &tl->params;
+  const ks_kv_layout *layout = ks_kv_pool_get_layout(p->pool);
+  ks_room room = {.n_page = n_page, .chunk = p->chunk, .trigger = UINT64_MAX};
+
+  if (ks_policy_never_evicts(policy_of(tl))) {
+    room.n_keep = n_page / tl->n_stream * layout->page_entries * tl->n_stream;
+    if (p->n_keep > 0 && p->n_keep < room.n_keep)
+      room.n_keep = p->n_keep;
+    return room;
+  }
+  if (p->force_evict)
+    room.chunk = ks_budget_pick_chunk(layout, n_page, p->n_keep, p->chunk, p->buffer);
+  room.n_keep = ks_kv_entries_for_pages(layout, n_page, pass_room(tl, room.chunk));
+  if (p->n_keep > 0 && p->n_keep < room.n_keep)
+    room.n_keep = p->n_keep;
+  room.trigger = room.n_keep + (uint64_t)tl->n_stream * p->buffer;
+  return room;
+}
+
+ks_room
+ks_timeline_find_room(const ks_timeline *tl)
+{
+  return room_in(tl, ks_kv_pool_get_budget_pages(tl->params.pool) - foreign_pages(tl));
+}
+
+uint64_t
+ks_timeline_get_n_keep(const ks_timeline *tl)
+{
+  return ks_timeline_find_room(tl).n_keep;
+}
+
+uint32_t
+ks_timeline_get_chunk(const ks_timeline *tl)
+{
+  return ks_timeline_find_room(tl).chunk;
+}
+
+/* K must hold one entry a stream and what is pinned, the future of a pinned range included. */
+static ks_status
+least_n_keep(ks_timeline *tl, const ks_pos_range *pins, uint32_t n_pin, uint64_t *out,
+             ks_error *err)
+{
+  uint64_t need = 0;
+  ks_status st = KS_OK;
+
+  if (n_pin > 0)
+    st = ks_evict_count_pinned(tl->evict, tl->table, pins, n_pin, &need, err);
+  if (st != KS_OK)
+    return st;
+  for (uint32_t i = 0; i < n_pin; i++) {
+    const uint32_t begin = pins[i].begin > tl->seen ? pins[i].begin : tl->seen;
+
+    if (pins[i].end > begin)
+      need += (uint64_t)(pins[i].end - begin) * tl->n_stream;
+  }
+  *out = need > tl->n_stream ? need : tl->n_stream;
+  return KS_OK;
+}
+
+/* Bytes of the smallest pool budget under which n_keep entries may stay. */
+static uint64_t
+least_bytes(const ks_timeline *tl, uint64_t n_keep)
+{
+  const ks_timeline_params *p = &tl->params;
+  const uint32_t chunk = pass_room(tl, p->force_evict ? p->buffer : p->chunk);
+
+  return (ks_kv_pages_for_entries(ks_kv_pool_get_layout(p->pool), n_keep, chunk) +
+          foreign_pages(tl)) *
+         page_bytes(tl);
+}
+
+/* The most tokens that fit behind the present ones. */
+static uint32_t
+count_fitting(const ks_timeline *tl, const ks_room *room, uint32_t n)
+{
+  const uint64_t n_own = ks_kv_table_get_n_pages(tl->table);
+  uint32_t low = 0, high = n;
+
+  while (low < high) {
+    const uint32_t mid = low + (high - low + 1) / 2;
+
+    if (ks_kv_table_count_needed(tl->table, mid) + n_own <= room->n_page)
+      low = mid;
+    else
+      high = mid - 1;
+  }
+  return low;
+}
+
+/* Policy FULL: n tokens fit as a whole or none is processed.  With a sliding window entries die on
+ * the way, so only the next pass can be judged. */
+static ks_status
+check_full(ks_timeline *tl, const ks_room *room, uint32_t n, ks_error *err)
+{
+  const uint64_t n_now = ks_kv_table_get_n_entries(tl->table);
+  const uint64_t n_own = ks_kv_table_get_n_pages(tl->table);
+  uint32_t fits;
+  uint64_t need;
+
+  if (tl->shape->window > 0 && n > room->chunk)
+    n = room->chunk;
+  fits = count_fitting(tl, room, n);
+  if (tl->params.n_keep > 0) {
+    const uint64_t left = tl->params.n_keep > n_now ? tl->params.n_keep - n_now : 0;
+
+    if (left / tl->n_stream < fits)
+      fits = (uint32_t)(left / tl->n_stream);
+  }
+  if (fits >= n)
+    return KS_OK;
+  need = (ks_kv_table_count_needed(tl->table, n) + n_own + foreign_pages(tl)) * page_bytes(tl);
+  return ks_fail(
+      err, KS_ERR_BUDGET,
+      "the policy \"full\" forgets nothing: %u more tokens fit, %u were given; raise the "
+      "memory for keys and values to %.1f MiB or choose another policy",
+      fits, n, (double)((need * 10 + ((uint64_t)1 << 20) - 1) >> 20) / 10.0);
+}
+
+ks_status
+ks_timeline_check_room(ks_timeline *tl, const ks_room *room, uint32_t n, ks_error *err)
+{
+  if (ks_policy_never_evicts(policy_of(tl))) {
+    /* Dead entries of window layers go first; that forgets nothing. */
+    if (tl->shape->window > 0 && check_full(tl, room, n, NULL) != KS_OK) {
+      const ks_status st = ks_timeline_evict_to(tl, UINT64_MAX, NULL, err);
+
+      if (st != KS_OK)
+        return st;
+    }
+    return check_full(tl, room, n, err);
+  }
+  if (room->n_keep < tl->n_stream)
+    return ks_fail(
+        err, KS_ERR_BUDGET,
+        "the memory left for keys and values is too small; the smallest budget that works "
+        "is %llu bytes",
+        (unsigned long long)least_bytes(tl, tl->n_stream));
+  return KS_OK;
+}
+
+uint32_t
+ks_timeline_first_above(const ks_timeline *tl, uint32_t end, int64_t limit)
+{
+  uint32_t low = 0, high = end;
+
+  while (low < high) {
+    const uint32_t mid = low + (high - low) / 2;
+
+    if (tl->tokens[mid].rope_t > limit)
+      high = mid;
+    else
+      low = mid + 1;
+  }
+  return low;
+}
+
+/* First sequence index that a later query can still see, layer by layer. */
+static void
+fill_live_from(ks_timeline *tl)
+{
+  const int64_t window = tl->shape->window;
+  const uint32_t first =
+      window > 0 ? ks_timeline_first_above(tl, tl->seen, (int64_t)tl->rope_next - window) : 0;
+
+  for (uint32_t l = 0; l < tl->shape->n_layer; l++)
+    tl->live_from[l] = ks_model_get_layer(tl->params.model, l)->is_local ? first : 0;
+}
+
+ks_status
+ks_timeline_evict_to(ks_timeline *tl, uint64_t n_keep, const ks_timeline_hooks *hooks,
+                     ks_error *err)
+{
+  ks_evict_event event;
+  ks_status st;
+
+  fill_live_from(tl);
+  st = ks_evict_run(tl->evict, tl->table, tl->seen, n_keep, tl->live_from, tl->pins, tl->n_pin,
+                    &event, err);
+  if (st != KS_OK || event.n_after == event.n_before)
+    return st;
+  tl->n_evicted += event.n_before - event.n_after;
+  tl->n_eviction_runs++;
+  st = ks_timeline_recount(tl, err);
+  if (st == KS_OK && hooks != NULL && hooks->evicted != NULL)
+    hooks->evicted(hooks->user, &event, tl->table);
+  return st;
+}
+
+ks_status
+ks_timeline_evict(ks_timeline *tl, const ks_timeline_hooks *hooks, ks_error *err)
+{
+  const ks_room room = ks_timeline_find_room(tl);
+
+  return ks_timeline_evict_to(tl, room.n_keep, hooks, err);
+}
+
+/* Evicts until a pool of n_page pages would hold everything; too small a pool is refused before. */
+static ks_status
+shrink_to(ks_timeline *tl, uint64_t n_page, ks_error *err)
+{
+  const uint64_t n_foreign = foreign_pages(tl);
+  uint64_t n_least = 0;
+  ks_room room;
+  ks_status st;
+
+  if (ks_policy_never_evicts(policy_of(tl))) {
+    st = ks_timeline_evict_to(tl, UINT64_MAX, NULL, err);
+    if (st == KS_OK && n_page < ks_kv_pool_get_used_pages(tl->params.pool))
+      st = ks_fail(
+          err, KS_ERR_BUDGET,
+          "the policy \"full\" forgets nothing: what is remembered takes %llu bytes; that "
+          "is the smallest budget that works",
+          (unsigned long long)(ks_kv_pool_get_used_pages(tl->params.pool) * page_bytes(tl)));
+    return st;
+  }
+  st = least_n_keep(tl, tl->pins, tl->n_pin, &n_least, err);
+  if (st != KS_OK)
+    return st;
+  room = room_in(tl, n_page > n_foreign ? n_page - n_foreign : 0);
+  if (room.n_keep < n_least)
+    return ks_fail(
+        err, KS_ERR_BUDGET,
+        "%llu bytes for keys and values are too few%s; the smallest budget that works is "
+        "%llu bytes",
+        (unsigned long long)(n_page * page_bytes(tl)),
+        n_least > tl->n_stream ? " for what is pinned" : "",
+        (unsigned long long)least_bytes(tl, n_least));
+  return ks_timeline_evict_to(tl, room.n_keep, NULL, err);
+}
+
+ks_status
+ks_timeline_set_budget(ks_timeline *tl, uint64_t budget_bytes, ks_error *err)
+{
+  ks_kv_pool *pool = tl->params.pool;
+  ks_status st = KS_OK;
+
+  if (budget_bytes < ks_kv_pool_get_budget_bytes(pool))
+    st = shrink_to(tl, budget_bytes / page_bytes(tl), err);
+  return st == KS_OK ? ks_kv_pool_set_budget(pool, budget_bytes, err) : st;
+}
+
+ks_status
+ks_timeline_set_n_keep(ks_timeline *tl, uint64_t n_keep, ks_error *err)
+{
+  uint64_t n_least = 0;
+  ks_status st = KS_OK;
+
+  if (n_keep > 0)
+    st = least_n_keep(tl, tl->pins, tl->n_pin, &n_least, err);
+  if (st != KS_OK)
+    return st;
+  if (n_keep < n_least)
+    return ks_fail(err, KS_ERR_BUDGET, "%llu entries are too few%s; the smallest number is %llu",
+                   (unsigned long long)n_keep,
+                   n_least > tl->n_stream ? " for what is pinned" : " for one entry a stream",
+                   (unsigned long long)n_least);
+  tl->params.n_keep = n_keep;
+  return tl->params.force_evict ? ks_timeline_evict(tl, NULL, err) : KS_OK;
+}
+
+ks_status
+ks_timeline_set_policy(ks_timeline *tl, const ks_evict_params *params, ks_error *err)
+{
+  if ((unsigned)params->policy < KS_N_POLICY) {
+    const char *name = ks_policy_get_name(params->policy);
+    const uint32_t n_aux = ks_policy_get_n_aux(params->policy);
+
+    if (ks_policy_needs_gate(params->policy) && tl->params.gate == NULL)
+      return ks_fail(err, KS_ERR_ARG,
+                     "the policy \"%s\" needs a retention gate for this model; give one or choose "
+                     "another policy",
+                     name);
+    if (n_aux > ks_kv_pool_get_layout(tl->params.pool)->n_aux)
+      return ks_fail(err, KS_ERR_ARG, "the policy \"%s\" needs pages with %u numbers more", name,
+                     n_aux);
+  }
+  return ks_evict_set_params(tl->evict, params, err);
+}
+
+static ks_status
+reserve_pins(ks_timeline *tl, ks_error *err)
+{
+  const uint32_t capacity = tl->n_pin * 2 + 8;
+  ks_pos_range *pins;
+
+  if (tl->pin_capacity >= tl->n_pin + 1)
+    return KS_OK;
+  pins = ks_mem_resize(tl->alloc, KS_MEM_HOST, tl->pins, capacity, sizeof(*pins));
+  if (pins == NULL)
+    return ks_fail(err, KS_ERR_NOMEM, "not enough memory for the list of pins");
+  tl->pins = pins;
+  tl->pin_capacity = capacity;
+  return KS_OK;
+}
+
+/* Writes the sorted, disjoint ranges of tl->pins joined with range into out [n_pin + 1]. */
+static uint32_t
+join_pins(const ks_timeline *tl, ks_pos_range range, ks_pos_range *out)
+{
+  uint32_t n = 0;
+  bool placed = false;
+
+  for (uint32_t i = 0; i < tl->n_pin; i++) {
+    const ks_pos_range old = tl->pins[i];
+
+    if (old.end < range.begin) {
+      out[n++] = old;
+    } else if (range.end < old.begin) {
+      if (!placed)
+        out[n++] = range;
+      placed = true;
+      out[n++] = old;
+    } else {
+      range.begin = old.begin < range.begin ? old.begin : range.begin;
+      range.end = old.end > range.end ? old.end : range.end;
+    }
+  }
+  if (!placed)
+    out[n++] = range;
+  return n;
+}
+
+ks_status
+ks_timeline_pin(ks_timeline *tl, uint32_t begin, uint32_t end, ks_error *err)
+{
+  const ks_room room = ks_timeline_find_room(tl);
+  ks_pos_range *joined;
+  uint64_t need = 0;
+  uint32_t n;
+  ks_status st;
+
+  if (begin >= end)
+    return ks_fail(err, KS_ERR_ARG, "nothing to pin between %u and %u", begin, end);
+  st = reserve_pins(tl, err);
+  if (st != KS_OK)
+    return st;
+  joined = ks_mem_new(tl->alloc, KS_MEM_HOST, tl->n_pin + 1, sizeof(*joined));
+  if (joined == NULL)
+    return ks_fail(err, KS_ERR_NOMEM, "not enough memory for the list of pins");
+  n = join_pins(tl, (ks_pos_range){begin, end}, joined);
+  st = least_n_keep(tl, joined, n, &need, err);
+  if (st == KS_OK && need > room.n_keep)
+    st = ks_fail(err, KS_ERR_BUDGET,
+                 "this does not fit beside what is pinned already: %llu entries are needed, the "
+                 "memory budget keeps %llu; unpin something or raise the budget",
+                 (unsigned long long)need, (unsigned long long)room.n_keep);
+  if (st == KS_OK) {
+    memcpy(tl->pins, joined, n * sizeof(*joined));
+    tl->n_pin = n;
+  }
+  ks_mem_free(joined);
+  return st;
+}
+
+ks_status
+ks_timeline_unpin(ks_timeline *tl, uint32_t begin, uint32_t end, ks_error *err)
+{
+  const ks_status st = reserve_pins(tl, err); /* a range may fall into two */
+
+  if (st != KS_OK)
+    return st;
+  for (uint32_t i = 0; i < tl->n_pin;) {
+    const ks_pos_range old = tl->pins[i];
+    const ks_pos_range head = {old.begin, old.end < begin ? old.end : begin};
+    const ks_pos_range tail = {old.begin > end ? old.begin : end, old.end};
+    const uint32_t n_left = (head.begin < head.end) + (tail.begin < tail.end);
+
+    if (begin >= end || old.end <= begin || old.begin >= end) {
+      i++;
+      continue;
+    }
+    memmove(&tl->pins[i + n_left], &tl->pins[i + 1], (tl->n_pin - i - 1) * sizeof(*tl->pins));
+    if (head.begin < head.end)
+      tl->pins[i] = head;
+    if (tail.begin < tail.end)
+      tl->pins[i + n_left - 1] = tail;
+    tl->n_pin += n_left - 1;
+    i += n_left;
+  }
+  assert(tl->n_pin <= tl->pin_capacity);
+  return KS_OK;
+}

@@ -1,0 +1,75 @@
+/* timeline-internal.h - the timeline's state, shared by timeline.c (passes), timeline-budget.c
+ * (room, pins, evictions) and timeline-stats.c (counts). */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include "engine/timeline.h"
+
+KS_BEGIN_DECLS
+
+#define KS_POS_BLOCK 1024u /* positions read from a stream at a time */
+
+struct ks_timeline {
+  ks_alloc *alloc;
+  ks_timeline_params params; /* evict inside is unused: the evict object has the present one */
+  const ks_model_shape *shape;
+  ks_kv_table *table;
+  ks_evict *evict;
+  ks_graph *graph;
+  uint32_t n_stream, max_rows;
+
+  ks_token_info *tokens; /* [token_capacity], the first seen are processed */
+  uint32_t seen, token_capacity;
+  int32_t rope_next; /* position of the next token */
+  uint16_t turn;
+  uint8_t attachment;
+
+  ks_pos_range *pins; /* [pin_capacity], sorted, disjoint */
+  uint32_t n_pin, pin_capacity;
+
+  /* One pass, [chunk] each; rope_pos [3, n_tok] as the graph reads it. */
+  int32_t *rope_pos;
+  uint32_t *first_global, *first_local, *last, *rows;
+  uint32_t *live_from; /* [n_layer] */
+  float *logits;       /* [n_vocab] */
+  bool has_logits;
+
+  uint32_t *pos;       /* [KS_POS_BLOCK] */
+  uint32_t *by_stream; /* [n_stream] */
+  uint64_t *by_turn;
+  uint32_t *turn_tokens;
+  uint32_t n_turn, turn_capacity;
+  uint64_t by_modality[KS_N_MODALITY];
+  uint64_t n_evicted, n_eviction_runs;
+};
+
+/* What the next pass may use. */
+typedef struct ks_room {
+  uint64_t n_page;  /* own and free pages of the budget */
+  uint64_t n_keep;  /* K */
+  uint64_t trigger; /* entries at which decode evicts */
+  uint32_t chunk;   /* C */
+} ks_room;
+
+/* timeline-budget.c */
+ks_room ks_timeline_find_room(const ks_timeline *tl);
+/* KS_ERR_BUDGET when room is less than the smallest that works, or n tokens do not fit under FULL.
+ */
+KS_CHECK ks_status ks_timeline_check_room(ks_timeline *tl, const ks_room *room, uint32_t n,
+                                          ks_error *err);
+/* Evicts to n_keep, keeps the counts and calls the hook. */
+KS_CHECK ks_status ks_timeline_evict_to(ks_timeline *tl, uint64_t n_keep,
+                                        const ks_timeline_hooks *hooks, ks_error *err);
+/* Smallest sequence index whose time position is above limit; seen when there is none before end.
+ */
+uint32_t ks_timeline_first_above(const ks_timeline *tl, uint32_t end, int64_t limit);
+
+/* timeline-stats.c */
+/* Room for counts of the present turn. */
+KS_CHECK ks_status ks_timeline_reserve_turn(ks_timeline *tl, ks_error *err);
+/* The last n tokens became live in every stream. */
+void ks_timeline_count_new(ks_timeline *tl, uint32_t n);
+/* After an eviction: counts anew from the positions in the pages. */
+KS_CHECK ks_status ks_timeline_recount(ks_timeline *tl, ks_error *err);
+
+KS_END_DECLS

@@ -1,0 +1,154 @@
+/* timeline-stats.c - counts of what a timeline still remembers, by stream, turn and modality.
+ * New tokens are added as they come; an eviction, which touches every entry anyway, counts anew.
+ * Source: docs/method.md, section 5. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "engine/timeline-internal.h"
+
+#include <string.h>
+
+ks_status
+ks_timeline_reserve_turn(ks_timeline *tl, ks_error *err)
+{
+  const uint32_t capacity = tl->turn + 16u;
+  uint64_t *by_turn;
+  uint32_t *turn_tokens;
+
+  if (tl->turn < tl->turn_capacity)
+    return KS_OK;
+  by_turn = ks_mem_resize(tl->alloc, KS_MEM_HOST, tl->by_turn, capacity, sizeof(*by_turn));
+  if (by_turn != NULL)
+    tl->by_turn = by_turn;
+  turn_tokens =
+      ks_mem_resize(tl->alloc, KS_MEM_HOST, tl->turn_tokens, capacity, sizeof(*turn_tokens));
+  if (turn_tokens != NULL)
+    tl->turn_tokens = turn_tokens;
+  if (by_turn == NULL || turn_tokens == NULL)
+    return ks_fail(err, KS_ERR_NOMEM, "not enough memory for the table of turns");
+  tl->turn_capacity = capacity;
+  return KS_OK;
+}
+
+void
+ks_timeline_count_new(ks_timeline *tl, uint32_t n)
+{
+  for (uint32_t i = tl->seen - n; i < tl->seen; i++) {
+    const ks_token_info *token = &tl->tokens[i];
+
+    if (token->turn >= tl->n_turn)
+      tl->n_turn = token->turn + 1u;
+    tl->by_turn[token->turn] += tl->n_stream;
+    tl->turn_tokens[token->turn]++;
+    tl->by_modality[token->modality] += tl->n_stream;
+  }
+}
+
+/* Positions begin .. of one stream into tl->pos; *out_n of them. */
+static ks_status
+read_block(const ks_timeline *tl, uint32_t stream, uint32_t begin, uint32_t *out_n, ks_error *err)
+{
+  const ks_kv_view view = ks_kv_table_get_view(tl->table);
+  const ks_backend *be = ks_kv_pool_get_backend(tl->params.pool);
+  const uint32_t left = view.streams[stream].n_entry - begin;
+  const uint32_t n = left < KS_POS_BLOCK ? left : KS_POS_BLOCK;
+
+  *out_n = n;
+  return be->t->kv_read(be->dev, &view, stream, begin, begin + n, NULL, NULL, NULL, tl->pos, NULL,
+                        err);
+}
+
+ks_status
+ks_timeline_recount(ks_timeline *tl, ks_error *err)
+{
+  const ks_kv_stream *streams = ks_kv_table_get_view(tl->table).streams;
+
+  memset(tl->by_modality, 0, sizeof(tl->by_modality));
+  if (tl->turn_capacity > 0)
+    memset(tl->by_turn, 0, tl->turn_capacity * sizeof(*tl->by_turn));
+  for (uint32_t s = 0; s < tl->n_stream; s++)
+    for (uint32_t e = 0, n; e < streams[s].n_entry; e += n) {
+      const ks_status st = read_block(tl, s, e, &n, err);
+
+      if (st != KS_OK)
+        return st;
+      for (uint32_t i = 0; i < n; i++) {
+        const ks_token_info *token = &tl->tokens[tl->pos[i]];
+
+        tl->by_turn[token->turn]++;
+        tl->by_modality[token->modality]++;
+      }
+    }
+  return KS_OK;
+}
+
+void
+ks_timeline_get_stats(const ks_timeline *tl, ks_kv_stats *out)
+{
+  const ks_kv_pool *pool = tl->params.pool;
+  const ks_kv_layout *layout = ks_kv_pool_get_layout(pool);
+  const ks_kv_stream *streams = ks_kv_table_get_view(tl->table).streams;
+
+  for (uint32_t s = 0; s < tl->n_stream; s++)
+    tl->by_stream[s] = streams[s].n_entry;
+  *out =
+      (ks_kv_stats){.weight_bytes = ks_model_get_weight_bytes(tl->params.model),
+                    .gate_bytes = tl->params.gate != NULL ? ks_gate_get_bytes(tl->params.gate) : 0,
+                    .kv_used_bytes = (uint64_t)ks_kv_pool_get_used_pages(pool) * layout->page_bytes,
+                    .kv_budget_bytes = ks_kv_pool_get_budget_bytes(pool),
+                    .kv_committed_bytes = ks_kv_pool_get_committed_bytes(pool),
+                    .scratch_bytes = ks_graph_get_scratch_bytes(tl->graph) +
+                                     ks_evict_get_scratch_bytes(tl->evict),
+                    .host_bytes = ks_alloc_get_bytes(tl->alloc, KS_MEM_HOST),
+                    .n_entries = ks_kv_table_get_n_entries(tl->table),
+                    .n_keep = ks_timeline_get_n_keep(tl),
+                    .n_evicted = tl->n_evicted,
+                    .n_eviction_runs = tl->n_eviction_runs,
+                    .n_pages_used = ks_kv_pool_get_used_pages(pool),
+                    .n_pages_budget = ks_kv_pool_get_budget_pages(pool),
+                    .page_entries = layout->page_entries,
+                    .seen = tl->seen,
+                    .n_layer = layout->n_layer,
+                    .n_kv_head = layout->n_kv_head,
+                    .n_turn = tl->n_turn,
+                    .by_stream = tl->by_stream,
+                    .by_turn = tl->by_turn,
+                    .turn_tokens = tl->turn_tokens};
+  memcpy(out->by_modality, tl->by_modality, sizeof(out->by_modality));
+}
+
+/* Positions of every stream rise and belong to tokens that were processed. */
+static bool
+check_positions(const ks_timeline *tl)
+{
+  const ks_kv_stream *streams = ks_kv_table_get_view(tl->table).streams;
+
+  for (uint32_t s = 0; s < tl->n_stream; s++) {
+    int64_t before = -1;
+
+    for (uint32_t e = 0, n; e < streams[s].n_entry; e += n) {
+      if (read_block(tl, s, e, &n, NULL) != KS_OK)
+        return false;
+      for (uint32_t i = 0; i < n; i++) {
+        if ((int64_t)tl->pos[i] <= before || tl->pos[i] >= tl->seen)
+          return false;
+        before = tl->pos[i];
+      }
+    }
+  }
+  return true;
+}
+
+bool
+ks_timeline_check(const ks_timeline *tl)
+{
+  const uint64_t n_entry = ks_kv_table_get_n_entries(tl->table);
+  uint64_t by_turn = 0, by_modality = 0, n_token = 0;
+
+  for (uint32_t t = 0; t < tl->n_turn; t++) {
+    by_turn += tl->by_turn[t];
+    n_token += tl->turn_tokens[t];
+  }
+  for (uint32_t m = 0; m < KS_N_MODALITY; m++)
+    by_modality += tl->by_modality[m];
+  return ks_kv_pool_check(tl->params.pool) && by_turn == n_entry && by_modality == n_entry &&
+         n_token == tl->seen && check_positions(tl);
+}

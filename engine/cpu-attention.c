@@ -310,7 +310,8 @@ combine_row(const attn_shape *shape, uint32_t h, uint32_t row)
 /* ---- many rows ---- */
 
 static void
-attend_tile(ks_attn_tile *tile, const attn_shape *shape, uint32_t h, uint32_t t0, uint32_t n_tok)
+attend_tile(ks_attn_tile *tile, const attn_shape *shape, uint32_t member, uint32_t h, uint32_t t0,
+            uint32_t n_tok)
 {
   const ks_op_attention *op = shape->op;
   const ks_cpu_stream stream = ks_cpu_stream_get(&op->kv, op->layer * shape->n_kv_head + h);
@@ -320,7 +321,7 @@ attend_tile(ks_attn_tile *tile, const attn_shape *shape, uint32_t h, uint32_t t0
   load_queries(tile, shape, h, t0 * shape->group);
   fill_ranges(tile, shape, &stream, t0, &lo, &hi);
   ks_attn_tile_reset(tile);
-  for (uint32_t e = lo; e < hi; e += KS_ATTN_KEYS) {
+  for (uint32_t e = lo; e < hi && !ks_cpu_poll(shape->ctx, member); e += KS_ATTN_KEYS) {
     const uint32_t n = hi - e < KS_ATTN_KEYS ? hi - e : KS_ATTN_KEYS;
 
     unpack_block(tile, shape, &stream, e, n, false);
@@ -351,7 +352,7 @@ attend_many(const attn_shape *shape, uint32_t member)
     const uint32_t t0 = (n_tile - 1 - i / shape->n_kv_head) * shape->tile_tok;
     const uint32_t left = op->n_tok - t0;
 
-    attend_tile(&tile, shape, i % shape->n_kv_head, t0,
+    attend_tile(&tile, shape, member, i % shape->n_kv_head, t0,
                 left < shape->tile_tok ? left : shape->tile_tok);
   }
 }
@@ -426,7 +427,7 @@ attend_mass(const attn_shape *shape, uint32_t member)
         break;
       before += n;
     }
-    if (h == shape->n_kv_head)
+    if (h == shape->n_kv_head || ks_cpu_poll(shape->ctx, member))
       return;
     mass_block(&tile, shape, h, (uint32_t)(i - before) * KS_ATTN_KEYS);
   }

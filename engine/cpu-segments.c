@@ -157,7 +157,8 @@ ks_cpu_attn_segments(const ks_cpu_ctx *ctx, const ks_op_attn_segments *op, uint3
 
   (void)n_member;
   ks_attn_tile_init(&tile, ks_cpu_scratch(ctx, member), KS_ATTN_ROWS, op->head_dim, op->head_dim);
-  for (size_t i = ks_cpu_take(ctx); walk_to(op, &walk, i / op->n_head, KS_ATTN_ROWS, &row, &n);
+  for (size_t i = ks_cpu_take(ctx);
+       walk_to(op, &walk, i / op->n_head, KS_ATTN_ROWS, &row, &n) && !ks_cpu_poll(ctx, member);
        i = ks_cpu_take(ctx))
     attend_rows(&tile, ctx, op, op->seg[walk.seg], op->seg[walk.seg + 1], row, n, i % op->n_head);
   if (op->received == 0)
@@ -165,7 +166,8 @@ ks_cpu_attn_segments(const ks_cpu_ctx *ctx, const ks_op_attn_segments *op, uint3
   ks_cpu_next_phase(ctx, member);
   walk.seg = 0;
   walk.before = 0;
-  for (size_t i = ks_cpu_take(ctx); walk_to(op, &walk, i, KS_ATTN_KEYS, &row, &n);
+  for (size_t i = ks_cpu_take(ctx);
+       walk_to(op, &walk, i, KS_ATTN_KEYS, &row, &n) && !ks_cpu_poll(ctx, member);
        i = ks_cpu_take(ctx))
     receive_rows(&tile, ctx, op, op->seg[walk.seg], op->seg[walk.seg + 1], row, n);
 }

@@ -10,7 +10,7 @@ SAME_NAME = {"README.md", "meson.build"}
 LOWER = re.compile(r"^[a-z0-9][a-z0-9-]*(\.[a-z0-9]+)+$")
 GLIB_FOLDERS = ("app", "ui", "storage", "media")
 # Front ends and evaluation parts have prefixes of their own.
-GLIB_PREFIXES = ("ks-", "cli-", "eval-", "main.", "worker-main.")
+GLIB_PREFIXES = ("ks-", "cli-", "eval-", "bench-", "main.", "worker-main.")
 
 
 def check(files):

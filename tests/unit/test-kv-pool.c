@@ -6,6 +6,8 @@
 #include "tests/ks-test.h"
 #include "tests/unit/fake-backend.h"
 
+#include <unistd.h>
+
 #define N_STREAM 6u
 #define P 4u
 
@@ -285,6 +287,70 @@ KS_TEST(kv_pool, out_of_memory)
     ks_kv_table_free(t);
     tear_down(&f);
   }
+}
+
+/* Resident bytes of this process that no file backs. */
+static uint64_t
+resident_bytes(void)
+{
+  FILE *file = fopen("/proc/self/statm", "r");
+  unsigned long long total = 0, resident = 0, shared = 0;
+
+  KS_ASSERT(file != NULL);
+  KS_ASSERT_EQ(fscanf(file, "%llu %llu %llu", &total, &resident, &shared), 3);
+  fclose(file);
+  return (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* On the real backend: what a smaller budget no longer pays for is gone from the process when the
+ * call returns, and the bytes are counted as keys and values while they are there. */
+KS_TEST(kv_pool, shrink_gives_memory_back)
+{
+  const uint64_t mib = 1 << 20;
+  ks_dev_params params = {.n_thread = 1, .mode = KS_COMPUTE_EXACT};
+  ks_backend be;
+  ks_kv_pool *pool = NULL;
+  ks_kv_table *a = NULL, *b = NULL;
+  ks_kv_layout layout = {.n_layer = 3,
+                         .n_kv_head = 2,
+                         .k_dim = 64,
+                         .v_dim = 64,
+                         .kv_dtype = KS_DTYPE_F32,
+                         .page_entries = P};
+  uint64_t before, full, after;
+  uint32_t zero[N_STREAM] = {0};
+
+  params.alloc = ks_alloc_new();
+  KS_ASSERT_OK(ks_backend_open("cpu", &params, &be, NULL));
+  KS_ASSERT_OK(ks_kv_layout_init(&layout, NULL));
+  KS_ASSERT_OK(ks_kv_pool_new(params.alloc, &be, &layout, 48 * mib, 64 * mib, &pool, NULL));
+  KS_ASSERT_OK(ks_kv_table_new(pool, &a, NULL));
+  KS_ASSERT_OK(ks_kv_table_new(pool, &b, NULL));
+  before = resident_bytes();
+  append(a, 10000);
+  append(b, 4000);
+  for (uint32_t p = 0; p < ks_kv_pool_get_used_pages(pool); p++) {
+    const ks_kv_view view = ks_kv_table_get_view(a);
+
+    memset((char *)(uintptr_t)view.base + p * layout.page_bytes, 0x5a, layout.page_bytes);
+  }
+  write_marks(b, 20000000);
+  full = resident_bytes();
+  KS_ASSERT_EQ(ks_alloc_get_bytes(params.alloc, KS_MEM_KV), ks_kv_pool_get_committed_bytes(pool));
+  KS_ASSERT(full - before > 40 * mib);
+  ks_kv_table_set_lengths(a, zero);
+  KS_ASSERT_OK(ks_kv_pool_set_budget(pool, 16 * mib, NULL));
+  after = resident_bytes();
+  KS_ASSERT_LE(after, before + 17 * mib);
+  KS_ASSERT_LE(ks_alloc_get_bytes(params.alloc, KS_MEM_KV), 16 * mib);
+  KS_ASSERT(marks_hold(b, 20000000));
+  KS_ASSERT(ks_kv_pool_check(pool));
+  ks_kv_table_free(a);
+  ks_kv_table_free(b);
+  ks_kv_pool_free(pool);
+  KS_ASSERT_EQ(ks_alloc_get_bytes(params.alloc, KS_MEM_KV), 0);
+  ks_backend_close(&be);
+  ks_alloc_free(params.alloc);
 }
 
 static uint32_t

@@ -115,6 +115,8 @@ uint64_t ks_str_hash(uint64_t seed, const char *text, size_t n);
 /* One step of cutting: end of the piece that starts at pos (< n) of text[0..n-1]. */
 size_t ks_pre_next(const ks_tokenizer *tok, const char *text, size_t n, size_t pos);
 
+/* A flag beside those of ks_tokenizer_encode: BOS as ADD_SPECIAL would, but no EOS. */
+#define KS_ENCODE_ADD_BOS 4u
 /* Like ks_tokenizer_encode with one flag per byte instead of KS_ENCODE_PARSE_SPECIAL: control
  * tokens are recognised only where all their bytes are trusted.  trusted may be NULL (then the flag
  * counts). */

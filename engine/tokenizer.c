@@ -201,11 +201,14 @@ encode_fragments(ks_encoding *enc, const char *text, size_t n, const uint32_t *o
 /* BOS in front of what was appended since n_before, EOS behind it, each unless it is there already.
  */
 static ks_status
-add_frame(const ks_tokenizer *tok, ks_token_list *out, size_t n_before, ks_error *err)
+add_frame(const ks_tokenizer *tok, uint32_t flags, ks_token_list *out, size_t n_before,
+          ks_error *err)
 {
+  bool adds_bos = tok->adds_bos && (flags & (KS_ENCODE_ADD_SPECIAL | KS_ENCODE_ADD_BOS)) != 0;
+  bool adds_eos = tok->adds_eos && (flags & KS_ENCODE_ADD_SPECIAL) != 0;
   ks_status st;
 
-  if (tok->adds_bos && (out->n == n_before || out->ids[n_before] != tok->bos)) {
+  if (adds_bos && (out->n == n_before || out->ids[n_before] != tok->bos)) {
     st = ks_token_list_push(out, tok->bos, err);
     if (st != KS_OK)
       return st;
@@ -213,7 +216,7 @@ add_frame(const ks_tokenizer *tok, ks_token_list *out, size_t n_before, ks_error
             (out->n - 1 - n_before) * sizeof *out->ids);
     out->ids[n_before] = tok->bos;
   }
-  if (tok->adds_eos && (out->n == n_before || out->ids[out->n - 1] != tok->eos))
+  if (adds_eos && (out->n == n_before || out->ids[out->n - 1] != tok->eos))
     return ks_token_list_push(out, tok->eos, err);
   return KS_OK;
 }
@@ -232,8 +235,8 @@ ks_tokenizer_encode_marked(const ks_tokenizer *tok, const char *text, const unsi
   st = ks_special_find(tok, text, trusted, n, (flags & KS_ENCODE_PARSE_SPECIAL) != 0, &owner, err);
   if (st == KS_OK)
     st = encode_fragments(&enc, text, n, owner);
-  if (st == KS_OK && (flags & KS_ENCODE_ADD_SPECIAL) != 0)
-    st = add_frame(tok, out, n_before, err);
+  if (st == KS_OK)
+    st = add_frame(tok, flags, out, n_before, err);
   if (st != KS_OK)
     out->n = n_before;
   ks_mem_free(owner);

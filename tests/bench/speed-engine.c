@@ -1,0 +1,130 @@
+/* speed-engine.c - the engine's side of the speed measurement behind speed-server.h.
+ * Usage: speed-engine MODEL THREADS KV(f16|f32|q8_0) ENTRIES(0 = keep everything) GATE|- CONTEXT
+ * MODE ENTRIES is M, the average per stream; then the gate file (or, with "-", the policy for
+ * models without one) decides what stays.  CONTEXT bounds the full cache in tokens.  MODE: exact |
+ * fast. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "engine/budget.h"
+#include "engine/timeline.h"
+#include "tests/bench/speed-server.h"
+
+typedef struct side {
+  ks_alloc *alloc;
+  ks_backend be;
+  ks_model *model;
+  ks_gate *gate;
+  ks_kv_pool *pool;
+  ks_timeline *tl;
+  ks_error err;
+  int32_t n_vocab;
+} side;
+
+static const char *
+side_clear(void *user)
+{
+  ks_timeline_reset(((side *)user)->tl);
+  return NULL;
+}
+
+static const char *
+side_eval(void *user, const int32_t *ids, int32_t n)
+{
+  side *s = user;
+
+  return ks_timeline_eval(s->tl, ids, (uint32_t)n, NULL, &s->err) == KS_OK ? NULL : s->err.text;
+}
+
+static const char *
+side_decode(void *user, int32_t id, int32_t *out_next)
+{
+  side *s = user;
+
+  if (ks_timeline_eval(s->tl, &id, 1, NULL, &s->err) != KS_OK)
+    return s->err.text;
+  *out_next = speed_argmax(ks_timeline_get_logits(s->tl), s->n_vocab);
+  return NULL;
+}
+
+/* Pool and timeline for m entries a stream, or for the whole context. */
+static ks_status
+side_open_timeline(side *s, const char *kv_name, uint64_t m, uint64_t n_ctx)
+{
+  const ks_model_shape *shape = ks_model_get_shape(s->model);
+  ks_kv_layout layout = {.n_layer = shape->n_layer,
+                         .n_kv_head = shape->n_kv_head,
+                         .k_dim = shape->k_dim,
+                         .v_dim = shape->v_dim,
+                         .page_entries = 16};
+  ks_budget_request request = {.entries = m != 0 ? m : n_ctx};
+  ks_budget_plan plan;
+  ks_timeline_params params;
+
+  if (!ks_dtype_parse(kv_name, &layout.kv_dtype))
+    return ks_fail(&s->err, KS_ERR_ARG, "KV type %s is unknown", kv_name);
+  if (ks_kv_layout_init(&layout, &s->err) != KS_OK ||
+      ks_budget_make_plan(s->model, 0, &layout, &request, 512, 32, &plan, &s->err) != KS_OK ||
+      ks_kv_pool_new(s->alloc, &s->be, &layout, plan.kv_bytes, plan.kv_bytes, &s->pool, &s->err) !=
+          KS_OK)
+    return s->err.status;
+  params = ks_timeline_default_params(s->model, s->gate, s->pool);
+  params.chunk = plan.chunk;
+  params.buffer = plan.buffer;
+  if (m == 0)
+    params.evict = ks_evict_default_params(KS_POLICY_FULL);
+  else
+    params.n_keep = plan.n_keep;
+  return ks_timeline_new(s->alloc, &params, &s->tl, &s->err);
+}
+
+static ks_status
+side_open(side *s, char **argv)
+{
+  ks_dev_params dev = {.n_thread = (uint32_t)strtoul(argv[2], NULL, 10),
+                       .mode = strcmp(argv[7], "fast") == 0 ? KS_COMPUTE_FAST : KS_COMPUTE_EXACT};
+  ks_model_params mp = {.be = &s->be, .n_ctx = 0};
+
+  s->alloc = ks_alloc_new();
+  if (s->alloc == NULL)
+    return ks_fail(&s->err, KS_ERR_NOMEM, "no memory");
+  dev.alloc = s->alloc;
+  if (ks_backend_open("cpu", &dev, &s->be, &s->err) != KS_OK ||
+      ks_model_open(s->alloc, argv[1], &mp, &s->model, &s->err) != KS_OK)
+    return s->err.status;
+  if (strcmp(argv[5], "-") != 0 &&
+      ks_gate_open(s->alloc, argv[5], s->model, &s->gate, &s->err) != KS_OK)
+    return s->err.status;
+  s->n_vocab = (int32_t)ks_model_get_shape(s->model)->n_vocab;
+  return side_open_timeline(s, argv[3], strtoull(argv[4], NULL, 10), strtoull(argv[6], NULL, 10));
+}
+
+static void
+side_close(side *s)
+{
+  ks_timeline_free(s->tl);
+  ks_kv_pool_free(s->pool);
+  ks_gate_free(s->gate);
+  ks_model_close(s->model);
+  ks_backend_close(&s->be);
+  ks_alloc_free(s->alloc);
+}
+
+int
+main(int argc, char **argv)
+{
+  side s = {0};
+  speed_ops ops = {&s, side_clear, side_eval, side_decode, 0};
+  int rc = 1;
+
+  if (argc != 8) {
+    fprintf(stderr, "usage: speed-engine MODEL THREADS KV ENTRIES GATE|- CONTEXT exact|fast\n");
+    return 2;
+  }
+  if (side_open(&s, argv) == KS_OK) {
+    ops.n_vocab = s.n_vocab;
+    rc = speed_serve(&ops);
+  } else {
+    fprintf(stderr, "%s\n", s.err.text);
+  }
+  side_close(&s);
+  return rc;
+}

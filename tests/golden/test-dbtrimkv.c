@@ -348,7 +348,7 @@ replay_full(const golden_case *file)
 /* Survivors exactly, log_beta and logits within the cases' tolerances. */
 KS_TEST(dbtrimkv, traces)
 {
-  golden_list list = golden_list_new("KS_GOLDEN_DIR", getenv("KS_GOLDEN_DEFAULT"));
+  golden_list list = golden_list_new("KS_GOLDEN_DIR", "KS_GOLDEN_DEFAULT");
   size_t n_case = 0;
 
   for (size_t i = 0; i < list.n; i++) {

@@ -167,14 +167,18 @@ index_texts(ks_tokenizer *tok, ks_error *err)
 
 /* ---- special ids ---- */
 
-/* An id from the file: absent or "none" (all bits set) leaves *id alone. */
+/* An id from the file: absent leaves *id alone, all bits set means none. */
 static ks_status
 load_id(const ks_tokenizer *tok, const ks_gguf *g, const char *name, ks_token *id, ks_error *err)
 {
   uint64_t value;
 
-  if (!ks_gguf_get_u64(g, name, &value) || value == UINT32_MAX)
+  if (!ks_gguf_get_u64(g, name, &value))
     return KS_OK;
+  if (value == UINT32_MAX) {
+    *id = KS_TOKEN_NONE;
+    return KS_OK;
+  }
   if (value >= tok->n_vocab)
     return ks_fail(err, KS_ERR_FORMAT, "%s is %llu, outside the vocabulary of %u tokens", name,
                    (unsigned long long)value, tok->n_vocab);

@@ -417,10 +417,12 @@ add_tensor_entry(cJSON *root, const ks_st_tensor *t, uint64_t begin)
   if (entry == NULL || cJSON_AddStringToObject(entry, "dtype", "F32") == NULL)
     return false;
   shape = cJSON_AddArrayToObject(entry, "shape");
+  offsets = cJSON_AddArrayToObject(entry, "data_offsets");
+  if (shape == NULL || offsets == NULL)
+    return false;
   for (uint32_t i = 0; i < t->n_dims; i++)
     if (!cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)t->shape[i])))
       return false;
-  offsets = cJSON_AddArrayToObject(entry, "data_offsets");
   return cJSON_AddItemToArray(offsets, cJSON_CreateNumber((double)begin)) &&
          cJSON_AddItemToArray(offsets, cJSON_CreateNumber((double)(begin + t->n_bytes)));
 }

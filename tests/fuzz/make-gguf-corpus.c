@@ -1,5 +1,6 @@
-/* make-gguf-corpus.c - writes the GGUF seeds of corpus/gguf into the folder named as its argument:
- * an empty file, one with every key type, one with every tensor type, and a tiny model. */
+/* make-gguf-corpus.c - writes the GGUF seeds into the two folders named as its arguments: for
+ * corpus/gguf an empty file, one with every key type and one with every tensor type, for
+ * corpus/model tiny models of two architectures. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/gguf-write.h"
 
@@ -8,6 +9,7 @@
 #include <string.h>
 
 #define N_VOCAB 262
+#define N_SCORED 20
 #define N_EMBD 32
 
 static void
@@ -127,40 +129,134 @@ add_vocabulary(ks_gguf_writer *w)
       "{% endfor %}");
 }
 
+/* A vocabulary with scores and byte tokens, as Gemma's. */
 static void
-write_model(ks_alloc *a, const char *folder)
+add_scored_vocabulary(ks_gguf_writer *w)
 {
-  static const char *const names[] = {"attn_q",   "attn_k", "attn_v",  "attn_output",
-                                      "ffn_gate", "ffn_up", "ffn_down"};
-  static const uint64_t embd[] = {N_EMBD, N_VOCAB}, square[] = {N_EMBD, N_EMBD}, row[] = {N_EMBD};
-  static unsigned char data[N_VOCAB * 18];
+  static const char *const tokens[N_SCORED] = {"<pad>",
+                                               "<eos>",
+                                               "<bos>",
+                                               "<unk>",
+                                               "<start_of_turn>",
+                                               "<end_of_turn>",
+                                               "\n\n",
+                                               "<0x0A>",
+                                               "<0x20>",
+                                               "\xe2\x96\x81",
+                                               "t",
+                                               "h",
+                                               "e",
+                                               "i",
+                                               "n",
+                                               "th",
+                                               "the",
+                                               "in",
+                                               "\xe2\x96\x81the",
+                                               "x"};
+  static const int32_t types[N_SCORED] = {3, 3, 3, 2, 3, 3, 4, 6, 6, 1,
+                                          1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  static float scores[N_SCORED];
+
+  for (int i = 0; i < N_SCORED; i++)
+    scores[i] = (float)(i > 14 ? i : -i);
+  ks_gguf_writer_add_str(w, "tokenizer.ggml.model", "llama");
+  ks_gguf_writer_add_str(w, "tokenizer.ggml.pre", "default");
+  ks_gguf_writer_add_str_array(w, "tokenizer.ggml.tokens", tokens, N_SCORED);
+  ks_gguf_writer_add_array(w, "tokenizer.ggml.token_type", KS_GGUF_I32, types, N_SCORED);
+  ks_gguf_writer_add_array(w, "tokenizer.ggml.scores", KS_GGUF_F32, scores, N_SCORED);
+  ks_gguf_writer_add_u32(w, "tokenizer.ggml.bos_token_id", 2);
+  ks_gguf_writer_add_u32(w, "tokenizer.ggml.eos_token_id", 1);
+  ks_gguf_writer_add_u32(w, "tokenizer.ggml.unknown_token_id", 3);
+  ks_gguf_writer_add_bool(w, "tokenizer.ggml.add_bos_token", true);
+  ks_gguf_writer_add_bool(w, "tokenizer.ggml.add_space_prefix", false);
+  ks_gguf_writer_add_str(w, "tokenizer.chat_template", "<start_of_turn>user\n{{ m }}<end_of_turn>");
+}
+
+static void
+add_shape(ks_gguf_writer *w, const char *arch)
+{
+  static const struct {
+    const char *name;
+    uint32_t value;
+  } numbers[] = {{"context_length", 64},       {"embedding_length", N_EMBD},
+                 {"block_count", 1},           {"feed_forward_length", 32},
+                 {"attention.head_count", 2},  {"attention.head_count_kv", 2},
+                 {"attention.key_length", 16}, {"attention.value_length", 16}};
+  char name[96];
+
+  ks_gguf_writer_add_str(w, "general.architecture", arch);
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    snprintf(name, sizeof name, "%s.%s", arch, numbers[i].name);
+    ks_gguf_writer_add_u32(w, name, numbers[i].value);
+  }
+  snprintf(name, sizeof name, "%s.attention.layer_norm_rms_epsilon", arch);
+  ks_gguf_writer_add_f32(w, name, 1e-5f);
+  snprintf(name, sizeof name, "%s.rope.freq_base", arch);
+  ks_gguf_writer_add_f32(w, name, 10000);
+}
+
+/* One layer: matrices, then norms, each list ending in NULL. */
+static void
+add_layer(ks_gguf_writer *w, const char *const *matrices, const char *const *norms)
+{
+  static const uint64_t square[] = {N_EMBD, N_EMBD}, row[] = {N_EMBD};
+  static unsigned char data[N_EMBD * 18];
   static float ones[N_EMBD];
-  ks_gguf_writer *w = ks_gguf_writer_new(a, 0);
   char name[64];
 
   for (size_t i = 0; i < sizeof data; i++)
     data[i] = i % 18 == 1 ? 0x20 : (unsigned char)(i * 29);
   for (size_t i = 0; i < N_EMBD; i++)
     ones[i] = 1;
-  ks_gguf_writer_add_str(w, "general.architecture", "llama");
-  ks_gguf_writer_add_u32(w, "llama.context_length", 64);
-  ks_gguf_writer_add_u32(w, "llama.embedding_length", N_EMBD);
-  ks_gguf_writer_add_u32(w, "llama.block_count", 1);
-  ks_gguf_writer_add_u32(w, "llama.feed_forward_length", N_EMBD);
-  ks_gguf_writer_add_u32(w, "llama.attention.head_count", 2);
-  ks_gguf_writer_add_u32(w, "llama.attention.head_count_kv", 2);
-  ks_gguf_writer_add_f32(w, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
-  ks_gguf_writer_add_f32(w, "llama.rope.freq_base", 10000);
-  add_vocabulary(w);
-  ks_gguf_writer_add_tensor(w, "token_embd.weight", KS_DTYPE_Q4_0, 2, embd, data);
-  ks_gguf_writer_add_tensor(w, "output_norm.weight", KS_DTYPE_F32, 1, row, ones);
-  ks_gguf_writer_add_tensor(w, "blk.0.attn_norm.weight", KS_DTYPE_F32, 1, row, ones);
-  ks_gguf_writer_add_tensor(w, "blk.0.ffn_norm.weight", KS_DTYPE_F32, 1, row, ones);
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-    snprintf(name, sizeof name, "blk.0.%s.weight", names[i]);
+  for (; *matrices != NULL; matrices++) {
+    snprintf(name, sizeof name, "blk.0.%s.weight", *matrices);
     ks_gguf_writer_add_tensor(w, name, KS_DTYPE_Q4_0, 2, square, data);
   }
-  save(w, folder, "model");
+  for (; *norms != NULL; norms++) {
+    /* Norms over a head are half as long here. */
+    const uint64_t half[] = {N_EMBD / 2};
+    bool is_head = strstr(*norms, "q_norm") != NULL || strstr(*norms, "k_norm") != NULL;
+
+    snprintf(name, sizeof name, "blk.0.%s.weight", *norms);
+    ks_gguf_writer_add_tensor(w, name, KS_DTYPE_F32, 1, is_head ? half : row, ones);
+  }
+  ks_gguf_writer_add_tensor(w, "output_norm.weight", KS_DTYPE_F32, 1, row, ones);
+}
+
+static const char *const matrices[] = {"attn_q",   "attn_k", "attn_v",   "attn_output",
+                                       "ffn_gate", "ffn_up", "ffn_down", NULL};
+
+static void
+write_llama(ks_alloc *a, const char *folder)
+{
+  static const char *const norms[] = {"attn_norm", "ffn_norm", NULL};
+  static const uint64_t embd[] = {N_EMBD, N_VOCAB};
+  static unsigned char data[N_VOCAB * 18];
+  ks_gguf_writer *w = ks_gguf_writer_new(a, 0);
+
+  add_shape(w, "llama");
+  add_vocabulary(w);
+  ks_gguf_writer_add_tensor(w, "token_embd.weight", KS_DTYPE_Q4_0, 2, embd, data);
+  add_layer(w, matrices, norms);
+  save(w, folder, "llama");
+}
+
+static void
+write_gemma(ks_alloc *a, const char *folder)
+{
+  static const char *const norms[] = {"attn_norm", "attn_q_norm",         "attn_k_norm",
+                                      "ffn_norm",  "post_attention_norm", "post_ffw_norm",
+                                      NULL};
+  static const uint64_t embd[] = {N_EMBD, N_SCORED};
+  static unsigned char data[N_SCORED * 18];
+  ks_gguf_writer *w = ks_gguf_writer_new(a, 0);
+
+  add_shape(w, "gemma3");
+  ks_gguf_writer_add_u32(w, "gemma3.attention.sliding_window", 16);
+  add_scored_vocabulary(w);
+  ks_gguf_writer_add_tensor(w, "token_embd.weight", KS_DTYPE_Q4_0, 2, embd, data);
+  add_layer(w, matrices, norms);
+  save(w, folder, "gemma3");
 }
 
 int
@@ -168,14 +264,15 @@ main(int argc, char **argv)
 {
   ks_alloc *a = ks_alloc_new();
 
-  if (argc != 2 || a == NULL) {
-    fprintf(stderr, "usage: make-gguf-corpus FOLDER\n");
+  if (argc != 3 || a == NULL) {
+    fprintf(stderr, "usage: make-gguf-corpus GGUF-FOLDER MODEL-FOLDER\n");
     return 2;
   }
   save(ks_gguf_writer_new(a, 0), argv[1], "empty");
   write_keys(a, argv[1]);
   write_tensors(a, argv[1]);
-  write_model(a, argv[1]);
+  write_llama(a, argv[2]);
+  write_gemma(a, argv[2]);
   ks_alloc_free(a);
   return 0;
 }

@@ -17,35 +17,40 @@ typedef struct ks_graph ks_graph;
 
 typedef struct ks_graph_input {
   uint32_t n_tok;
-  const ks_token *ids;       /* [n_tok]; KS_TOKEN_NONE where embd gives the row */
-  const float *embd;         /* [n_tok, n_embd] host, or NULL; used where ids is KS_TOKEN_NONE */
-  const int32_t *rope_pos;   /* [3, n_tok] */
-  uint32_t pos0;             /* sequence index of the first token */
-  const uint32_t *first_global, *first_local; /* [n_tok] first visible sequence index, by layer kind */
-  const uint32_t *last;      /* [n_tok] last visible sequence index */
+  const ks_token *ids;     /* [n_tok]; KS_TOKEN_NONE where embd gives the row */
+  const float *embd;       /* [n_tok, n_embd] host, or NULL; used where ids is KS_TOKEN_NONE */
+  const int32_t *rope_pos; /* [3, n_tok] */
+  uint32_t pos0;           /* sequence index of the first token */
+  const uint32_t *first_global,
+      *first_local;           /* [n_tok] first visible sequence index, by layer kind */
+  const uint32_t *last;       /* [n_tok] last visible sequence index */
   const uint32_t *logit_rows; /* ascending rows whose logits are wanted, [n_logit] */
   uint32_t n_logit;
-  bool want_taps; /* keep layer outputs of the last row (and log_beta of all) for ks_graph_get_tap */
+  bool
+      want_taps; /* keep layer outputs of the last row (and log_beta of all) for ks_graph_get_tap */
 } ks_graph_input;
 
-/* Device and host bytes that a graph takes; gate may be NULL.  Exact; UINT64_MAX when they overflow. */
+/* Device and host bytes that a graph takes; gate may be NULL.  Exact; UINT64_MAX when they
+ * overflow. */
 uint64_t ks_graph_count_scratch_bytes(const ks_model *model, const ks_gate *gate, uint32_t max_tok,
                                       uint32_t max_logit);
 /* Scratch for passes of up to max_tok tokens and max_logit rows is taken once, here; the first pass
  * with want_taps takes room for the taps on top. */
 KS_CHECK ks_status ks_graph_new(ks_alloc *a, const ks_model *model, const ks_gate *gate,
-                                uint32_t max_tok, uint32_t max_logit, ks_graph **out, ks_error *err);
+                                uint32_t max_tok, uint32_t max_logit, ks_graph **out,
+                                ks_error *err);
 void ks_graph_free(ks_graph *graph); /* NULL is allowed */
 
 /* Runs one pass.  The table must have reserved n_tok entries; the caller commits them afterwards.
- * On failure or cancel (KS_ERR_CANCELLED) the caller sets the old lengths.  KS_ERR_ARG: an id outside
- * the vocabulary, more tokens or rows than room was taken for; KS_ERR_IO: the model's file was cut. */
+ * On failure or cancel (KS_ERR_CANCELLED) the caller sets the old lengths.  KS_ERR_ARG: an id
+ * outside the vocabulary, more tokens or rows than room was taken for; KS_ERR_IO: the model's file
+ * was cut. */
 KS_CHECK ks_status ks_graph_run(ks_graph *graph, const ks_graph_input *in, ks_kv_table *table,
                                 ks_stop_fn stop, void *user, ks_error *err);
 /* Host logits of the last run: row i of logit_rows, [n_vocab].  Valid until the next run. */
 const float *ks_graph_get_logits(const ks_graph *graph, uint32_t i);
-/* Tap of the last run with want_taps: EMBED and FINAL_NORM [n_embd]; LAYER_OUT of layer [n_embd] (before
- * the final norm); LOG_BETA of layer [n_tok, n_kv_head].  NULL when not kept. */
+/* Tap of the last run with want_taps: EMBED and FINAL_NORM [n_embd]; LAYER_OUT of layer [n_embd]
+ * (before the final norm); LOG_BETA of layer [n_tok, n_kv_head].  NULL when not kept. */
 const float *ks_graph_get_tap(const ks_graph *graph, ks_tap tap, uint32_t layer);
 uint64_t ks_graph_get_scratch_bytes(const ks_graph *graph); /* without taps */
 

@@ -12,8 +12,15 @@
 
 KS_BEGIN_DECLS
 
-typedef enum ks_arch { KS_ARCH_LLAMA, KS_ARCH_QWEN2, KS_ARCH_QWEN3, KS_ARCH_GEMMA3, KS_ARCH_PHI3,
-                       KS_ARCH_QWEN2VL, KS_ARCH_QWEN3VL } ks_arch;
+typedef enum ks_arch {
+  KS_ARCH_LLAMA,
+  KS_ARCH_QWEN2,
+  KS_ARCH_QWEN3,
+  KS_ARCH_GEMMA3,
+  KS_ARCH_PHI3,
+  KS_ARCH_QWEN2VL,
+  KS_ARCH_QWEN3VL
+} ks_arch;
 
 typedef struct ks_rope_shape {
   uint32_t n_rot;
@@ -26,9 +33,9 @@ typedef struct ks_rope_shape {
 typedef struct ks_model_shape {
   ks_arch arch;
   uint32_t n_embd, n_layer, n_head, n_kv_head, k_dim, v_dim, n_vocab;
-  uint32_t n_ff;            /* the widest; a layer's own is its w_up.n_out */
-  uint32_t n_ctx_train;     /* the trained context length, tokens */
-  uint32_t window;          /* sliding window in positions; 0 = none */
+  uint32_t n_ff;        /* the widest; a layer's own is its w_up.n_out */
+  uint32_t n_ctx_train; /* the trained context length, tokens */
+  uint32_t window;      /* sliding window in positions; 0 = none */
   float rms_eps, attn_scale, embd_scale, final_softcap; /* softcap 0 = none */
   ks_act act;
   ks_rope_shape rope;       /* global layers */
@@ -36,17 +43,18 @@ typedef struct ks_model_shape {
 } ks_model_shape;
 
 typedef struct ks_layer {
-  bool is_local; /* sliding window */
+  bool is_local;                                                              /* sliding window */
   ks_dptr attn_norm, q_norm, k_norm, post_attn_norm, ffn_norm, post_ffn_norm; /* f32, 0 = absent */
-  ks_weight wq, wk, wv, wo, w_gate, w_up, w_down; /* parts of fused tensors are views of their rows */
+  ks_weight wq, wk, wv, wo, w_gate, w_up,
+      w_down; /* parts of fused tensors are views of their rows */
   ks_dptr bq, bk, bv, bo, b_gate, b_up, b_down;
 } ks_layer;
 
 typedef struct ks_model ks_model;
 
 typedef struct ks_model_params {
-  ks_backend *be;   /* borrowed, outlives the model */
-  uint32_t n_ctx;   /* configured context: chooses longrope factors; 0 = trained length */
+  ks_backend *be; /* borrowed, outlives the model */
+  uint32_t n_ctx; /* configured context: chooses longrope factors; 0 = trained length */
 } ks_model_params;
 
 /* Loads path.  A cut or changed file, a missing tensor, a wrong shape: KS_ERR_FORMAT naming it;

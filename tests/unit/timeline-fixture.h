@@ -40,16 +40,19 @@ tl_try_open(tl_fixture *f, const char *model, const char *gate, uint32_t page_en
   ks_status st = ks_backend_open("cpu", &params, &f->be, NULL);
 
   if (st == KS_OK)
-    st = ks_model_open(f->alloc, tl_path(path, sizeof(path), model), &model_params, &f->model,
-                       NULL);
+    st =
+        ks_model_open(f->alloc, tl_path(path, sizeof(path), model), &model_params, &f->model, NULL);
   if (st == KS_OK && gate != NULL)
     st = ks_gate_open(f->alloc, tl_path(path, sizeof(path), gate), f->model, &f->gate, NULL);
   if (st != KS_OK)
     return st;
   shape = ks_model_get_shape(f->model);
-  f->layout = (ks_kv_layout){.n_layer = shape->n_layer, .n_kv_head = shape->n_kv_head,
-                             .k_dim = shape->k_dim, .v_dim = shape->v_dim,
-                             .kv_dtype = KS_DTYPE_F32, .page_entries = page_entries};
+  f->layout = (ks_kv_layout){.n_layer = shape->n_layer,
+                             .n_kv_head = shape->n_kv_head,
+                             .k_dim = shape->k_dim,
+                             .v_dim = shape->v_dim,
+                             .kv_dtype = KS_DTYPE_F32,
+                             .page_entries = page_entries};
   f->n_stream = shape->n_layer * shape->n_kv_head;
   st = ks_kv_layout_init(&f->layout, NULL);
   if (st == KS_OK)

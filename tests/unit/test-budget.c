@@ -1,0 +1,165 @@
+/* test-budget.c - plans from one target, and amounts of memory as people write them. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "engine/budget.h"
+
+#include "tests/unit/timeline-fixture.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+/* Amounts with units, fractions and spaces; everything else is a sentence. */
+KS_TEST(budget, parse_bytes)
+{
+  static const struct {
+    const char *text;
+    uint64_t want;
+  } good[] = {
+      {"24000000", 24000000},  {"160MiB", 160 * MIB},
+      {"1.5 GiB", 1536 * MIB}, {" 2gb ", 2000000000},
+      {"0.5k", 512},           {"12 kB", 12000},
+      {"100.1MiB", 104962458}, {"7b", 7},
+      {".25m", MIB / 4},       {"1t", (uint64_t)1 << 40},
+  };
+  static const char *const bad[] = {"",
+                                    "MiB",
+                                    "-1",
+                                    "1e9",
+                                    "12 XB",
+                                    "1.2.3",
+                                    "99999999999999 GiB",
+                                    "1 MiB more",
+                                    "99999999999999999999999",
+                                    "0x10",
+                                    "."};
+  uint64_t got = 77;
+  ks_error err;
+
+  for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+    KS_ASSERT_OK(ks_budget_parse_bytes(good[i].text, &got, NULL));
+    KS_ASSERT_EQ(got, good[i].want);
+  }
+  got = 77;
+  for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    KS_ASSERT_STATUS(KS_ERR_ARG, ks_budget_parse_bytes(bad[i], &got, &err));
+    KS_ASSERT(err.text[0] != '\0' && got == 77);
+  }
+}
+
+/* The chunk is halved until room for a pass takes at most a quarter of the entries, never below the
+ * buffer, and not when K is reached anyway. */
+KS_TEST(budget, pick_chunk)
+{
+  ks_kv_layout l = {.n_layer = 30,
+                    .n_kv_head = 3,
+                    .k_dim = 64,
+                    .v_dim = 64,
+                    .kv_dtype = KS_DTYPE_F16,
+                    .page_entries = 16};
+
+  KS_ASSERT_OK(ks_kv_layout_init(&l, NULL));
+  /* 24 MiB: 5,957 pages, 95,312 entries; 90 * (128 + 15) = 12,870 is the first under a quarter. */
+  KS_ASSERT_EQ(ks_budget_pick_chunk(&l, 24 * MIB / l.page_bytes, 0, 512, 32), 128);
+  KS_ASSERT_EQ(ks_budget_pick_chunk(&l, 24 * MIB / l.page_bytes, 0, 128, 32), 128);
+  KS_ASSERT_EQ(ks_budget_pick_chunk(&l, 24 * MIB / l.page_bytes, 90 * 300, 512, 32), 512);
+  KS_ASSERT_EQ(ks_budget_pick_chunk(&l, 100, 0, 512, 40), 40);
+}
+
+/* A plan's parts add up to no more than the target, and a pool and timeline made from it work. */
+KS_TEST(budget, plans_for_totals)
+{
+  tl_fixture f;
+  uint64_t least = 0;
+
+  tl_open_llama(&f, 4, 80, 80);
+  for (uint64_t total = MIB; total < 24 * MIB; total += MIB / 3) {
+    const ks_budget_request request = {.total_bytes = total};
+    ks_budget_plan plan;
+    ks_error err;
+    const ks_status st = ks_budget_make_plan(f.model, ks_gate_get_bytes(f.gate), &f.layout,
+                                             &request, 64, 8, &plan, &err);
+
+    if (st == KS_ERR_BUDGET) {
+      char *end;
+      const char *number = strstr(err.text, "at least ");
+
+      KS_ASSERT_EQ(least, 0); /* once it works, more works as well */
+      KS_ASSERT(number != NULL);
+      KS_ASSERT(strtod(number + 9, &end) * (double)MIB > (double)total);
+      KS_ASSERT(strncmp(end, " MiB", 4) == 0);
+      continue;
+    }
+    KS_ASSERT_OK(st);
+    least = least == 0 ? total : least;
+    KS_ASSERT_LE(plan.weight_bytes + plan.gate_bytes + plan.scratch_bytes + plan.kv_bytes, total);
+    KS_ASSERT_EQ(plan.total_bytes,
+                 plan.weight_bytes + plan.gate_bytes + plan.scratch_bytes + plan.kv_bytes);
+    KS_ASSERT_EQ(plan.weight_bytes, ks_model_get_weight_bytes(f.model));
+    KS_ASSERT_LE(plan.n_page * f.layout.page_bytes, plan.kv_bytes);
+    KS_ASSERT_EQ(plan.n_keep, ks_kv_entries_for_pages(&f.layout, plan.n_page, plan.chunk));
+    KS_ASSERT_GE(plan.n_keep, f.n_stream);
+    KS_ASSERT(plan.chunk <= 64 && plan.chunk >= 8);
+  }
+  KS_ASSERT(least > 0);
+  tl_close(&f);
+}
+
+/* The smallest total that an error names works when it is typed, and gives a timeline that runs. */
+KS_TEST(budget, the_smallest_works)
+{
+  tl_fixture f;
+  ks_budget_request request = {.total_bytes = MIB};
+  ks_budget_plan plan;
+  ks_timeline_params params;
+  ks_timeline *tl = NULL;
+  ks_error err;
+  char amount[32];
+
+  tl_open_llama(&f, 4, 80, 2000);
+  KS_ASSERT_STATUS(KS_ERR_BUDGET, ks_budget_make_plan(f.model, ks_gate_get_bytes(f.gate), &f.layout,
+                                                      &request, 64, 8, &plan, &err));
+  snprintf(amount, sizeof(amount), "%.7s", strstr(err.text, "at least ") + 9);
+  KS_ASSERT_OK(ks_budget_parse_bytes(amount, &request.total_bytes, NULL));
+  KS_ASSERT_OK(ks_budget_make_plan(f.model, ks_gate_get_bytes(f.gate), &f.layout, &request, 64, 8,
+                                   &plan, &err));
+  KS_ASSERT_EQ(plan.chunk, 8);
+  KS_ASSERT_OK(ks_kv_pool_set_budget(f.pool, plan.kv_bytes, NULL));
+  params = ks_timeline_default_params(f.model, f.gate, f.pool);
+  params.chunk = plan.chunk;
+  params.buffer = plan.buffer;
+  KS_ASSERT_OK(ks_timeline_new(f.alloc, &params, &tl, NULL));
+  KS_ASSERT_GE(ks_timeline_get_n_keep(tl), plan.n_keep);
+  KS_ASSERT_OK(ks_timeline_eval(tl, tl_ids(1), 30, NULL, NULL));
+  KS_ASSERT_LE(ks_kv_pool_get_committed_bytes(f.pool), plan.kv_bytes);
+  ks_timeline_free(tl);
+  tl_close(&f);
+}
+
+/* Requests in other units, none, and several at once. */
+KS_TEST(budget, other_requests)
+{
+  tl_fixture f;
+  ks_budget_request request = {.entries = 128};
+  ks_budget_plan plan;
+  ks_error err;
+
+  tl_open_llama(&f, 4, 80, 80);
+  KS_ASSERT_OK(ks_budget_make_plan(f.model, 0, &f.layout, &request, 64, 8, &plan, &err));
+  KS_ASSERT_EQ(plan.n_keep, 128 * 8);
+  KS_ASSERT_NEAR(plan.entries_per_stream, 128.0, 1e-9);
+  KS_ASSERT_GE(ks_kv_entries_for_pages(&f.layout, plan.n_page, plan.chunk), plan.n_keep);
+  KS_ASSERT_EQ(plan.kv_bytes, plan.n_page * f.layout.page_bytes);
+  request = (ks_budget_request){.kv_bytes = 1000};
+  KS_ASSERT_STATUS(KS_ERR_BUDGET,
+                   ks_budget_make_plan(f.model, 0, &f.layout, &request, 64, 8, &plan, &err));
+  request = (ks_budget_request){.kv_bytes = 2 * MIB};
+  KS_ASSERT_OK(ks_budget_make_plan(f.model, 0, &f.layout, &request, 64, 8, &plan, &err));
+  KS_ASSERT_EQ(plan.n_page, 2 * MIB / f.layout.page_bytes);
+  request.entries = 3;
+  KS_ASSERT_STATUS(KS_ERR_ARG,
+                   ks_budget_make_plan(f.model, 0, &f.layout, &request, 64, 8, &plan, &err));
+  request = (ks_budget_request){0};
+  KS_ASSERT_OK(ks_budget_make_plan(f.model, 0, &f.layout, &request, 64, 8, &plan, &err));
+  KS_ASSERT_GE(plan.n_keep, (uint64_t)ks_model_get_shape(f.model)->n_ctx_train * 8);
+  tl_close(&f);
+}
+
+KS_TEST_MAIN

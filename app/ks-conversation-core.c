@@ -1,0 +1,485 @@
+/* ks-conversation-core.c - see ks-conversation-core.h.
+ * Prompts are fed chunk by chunk from here, so that a new budget can take effect between two
+ * chunks. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "app/ks-conversation-core.h"
+
+#include "app/ks-error.h"
+
+#include <string.h>
+
+struct _KsConversationCore {
+  KsEngineSetup *setup; /* borrowed from the engine; NULL until the first use */
+  ks_timeline *tl;
+  ks_evict_params evict;
+  ks_sampler *sampler;
+  ks_text_stream *stream;
+  guint turn;           /* number of the next turn */
+  guint32 turn_start;   /* tokens before the message that is being read */
+  ks_token last_id;     /* last token of an open answer */
+  gboolean answer_open; /* an answer stands at the end of the timeline, not closed yet */
+  gboolean unread;      /* reading a message was broken off: drop what was read of it */
+  gboolean told_length;
+  KsAnswerInfo answer;
+  GMutex lock;
+  KsMemoryStats *shown_stats; /* under lock */
+  KsAnswerInfo shown_answer;  /* under lock */
+};
+
+KsConversationCore *
+ks_conversation_core_new (void)
+{
+  KsConversationCore *core = g_new0 (KsConversationCore, 1);
+
+  g_mutex_init (&core->lock);
+  core->last_id = KS_TOKEN_NONE;
+  return core;
+}
+
+void
+ks_conversation_core_free (KsConversationCore *core)
+{
+  if (core == NULL)
+    return;
+  ks_text_stream_free (core->stream);
+  ks_sampler_free (core->sampler);
+  ks_timeline_free (core->tl);
+  if (core->setup != NULL)
+    core->setup->n_user--;
+  ks_memory_stats_free (core->shown_stats);
+  g_mutex_clear (&core->lock);
+  g_free (core);
+}
+
+static gboolean
+ensure_timeline (KsConversationCore *core, KsEngine *engine, GError **error)
+{
+  KsEngineSetup *setup = ks_engine_get_setup (engine);
+
+  if (core->tl != NULL)
+    return TRUE;
+  if (setup == NULL) {
+    g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_NO_MODEL, "no model is loaded");
+    return FALSE;
+  }
+  core->tl = ks_engine_setup_new_timeline (setup, error);
+  if (core->tl == NULL)
+    return FALSE;
+  core->setup = setup;
+  core->evict = setup->evict;
+  setup->n_user++;
+  return TRUE;
+}
+
+static void
+publish (KsConversationCore *core)
+{
+  KsMemoryStats *stats = ks_memory_stats_new (core->tl, core->evict.policy);
+  KsMemoryStats *old;
+
+  g_mutex_lock (&core->lock);
+  old = core->shown_stats;
+  core->shown_stats = stats;
+  core->shown_answer = core->answer;
+  g_mutex_unlock (&core->lock);
+  ks_memory_stats_free (old);
+}
+
+static bool
+stop_requested (void *user)
+{
+  return ks_engine_job_is_cancelled (user);
+}
+
+static gboolean
+check_cancelled (KsEngineJob *job, GError **error)
+{
+  if (!ks_engine_job_is_cancelled (job))
+    return TRUE;
+  g_set_error_literal (error, KS_ENGINE_ERROR, KS_ERR_CANCELLED, "cancelled");
+  return FALSE;
+}
+
+/* Once: the model has never seen anything this long. */
+static void
+tell_length (KsConversationCore *core, KsEngineJob *job)
+{
+  guint n_ctx = ks_model_get_shape (core->setup->model)->n_ctx_train;
+  g_autofree char *text = NULL;
+
+  if (core->told_length || ks_timeline_get_seen (core->tl) <= n_ctx)
+    return;
+  core->told_length = TRUE;
+  text =
+      g_strdup_printf ("This conversation is now longer than the %u tokens the model was trained "
+                       "for; answers may get worse.",
+                       n_ctx);
+  ks_engine_job_emit_notice (job, text);
+}
+
+/* With the policy full a message is refused as a whole, before the first half of it has been read.
+ */
+static gboolean
+check_room (KsConversationCore *core, guint32 n, GError **error)
+{
+  guint64 n_stream = (guint64)core->setup->layout.n_layer * core->setup->layout.n_kv_head;
+  guint64 n_fit = ks_timeline_get_n_keep (core->tl) / MAX (n_stream, 1);
+  guint64 n_seen = ks_timeline_get_seen (core->tl);
+
+  if (core->evict.policy != KS_POLICY_FULL || n_seen + n <= n_fit)
+    return TRUE;
+  g_set_error (error, KS_ENGINE_ERROR, KS_ERR_BUDGET,
+               "the conversation would have %" G_GUINT64_FORMAT
+               " tokens, but only %" G_GUINT64_FORMAT
+               " fit when everything is kept: give more memory, or choose a policy that evicts",
+               n_seen + n, n_fit);
+  return FALSE;
+}
+
+/* Feeds n tokens chunk by chunk; total is what progress is measured against. */
+static gboolean
+read_tokens (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const ks_token *ids,
+             guint32 n, GError **error)
+{
+  ks_timeline_hooks hooks = {.stop = stop_requested, .user = job};
+  guint32 chunk = MAX (core->setup->plan.chunk, 1);
+  ks_error err = {0};
+
+  for (guint32 i = 0; i < n;) {
+    guint32 n_now = MIN (chunk, n - i);
+
+    ks_engine_run_urgent (engine);
+    if (!check_cancelled (job, error) ||
+        !ks_error_check (ks_timeline_eval (core->tl, ids + i, n_now, &hooks, &err), &err, error))
+      return FALSE;
+    i += n_now;
+    ks_engine_job_emit_progress (job, i, n);
+    tell_length (core, job);
+    publish (core);
+  }
+  return TRUE;
+}
+
+/* Drops a message whose reading was broken off: the turns before it are read again, because what an
+ * eviction has removed for it cannot be brought back otherwise. */
+static gboolean
+drop_unread (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, GError **error)
+{
+  const ks_token_info *tokens = ks_timeline_get_tokens (core->tl);
+  guint32 n = MIN (core->turn_start, ks_timeline_get_seen (core->tl));
+  g_autofree ks_token *ids = NULL;
+
+  if (!core->unread)
+    return TRUE;
+  ids = g_new (ks_token, MAX (n, 1));
+  for (guint32 i = 0; i < n; i++)
+    ids[i] = tokens[i].id;
+  ks_timeline_reset (core->tl);
+  if (n > 0)
+    ks_timeline_set_turn (core->tl, 0, 0);
+  if (!read_tokens (core, engine, job, ids, n, error)) {
+    /* Broken off again: what is left is an honest beginning. */
+    core->turn_start = ks_timeline_get_seen (core->tl);
+    core->answer_open = FALSE;
+    return FALSE;
+  }
+  core->unread = FALSE;
+  return TRUE;
+}
+
+/* What closes the previous answer, then the new message and the opening of the answer. */
+static gboolean
+encode_turn (KsConversationCore *core, const char *system, const char *message, ks_token_list *ids,
+             GError **error)
+{
+  const ks_model *model = core->setup->model;
+  const ks_tokenizer *tok = ks_model_get_tokenizer (model);
+  bool is_fallback = false;
+  const ks_chat_template *tmpl = ks_model_get_chat_template (model, &is_fallback);
+  gboolean first = ks_timeline_get_seen (core->tl) == 0;
+  uint32_t options = KS_CHAT_GENERATE | (first ? KS_CHAT_FIRST : 0);
+  ks_chat_message messages[2];
+  size_t n = 0;
+  ks_error err = {0};
+
+  if (core->answer_open &&
+      !ks_error_check (ks_chat_encode_close (tmpl, tok, core->last_id, ids, &err), &err, error))
+    return FALSE;
+  if (first && system != NULL)
+    messages[n++] = (ks_chat_message){KS_ROLE_SYSTEM, system, strlen (system)};
+  messages[n++] = (ks_chat_message){KS_ROLE_USER, message, strlen (message)};
+  return ks_error_check (ks_chat_encode (tmpl, tok, messages, n, options, ids, &err), &err, error);
+}
+
+static gboolean
+read_message (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const char *system,
+              const char *message, GError **error)
+{
+  gint64 begin = g_get_monotonic_time ();
+  ks_token_list ids;
+  gboolean ok;
+
+  ks_token_list_init (&ids, core->setup->alloc);
+  ok = drop_unread (core, engine, job, error) && encode_turn (core, system, message, &ids, error);
+  if (ok && ids.n > G_MAXUINT32 / 2) {
+    g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_TOO_LARGE, "the message is too long");
+    ok = FALSE;
+  }
+  if (ok) {
+    core->turn_start = ks_timeline_get_seen (core->tl);
+    ok = check_room (core, (guint32)ids.n, error);
+  }
+  if (ok) {
+    core->unread = TRUE;
+    ks_timeline_set_turn (core->tl, (uint16_t)MIN (core->turn, G_MAXUINT16), 0);
+    ok = read_tokens (core, engine, job, ids.ids, (guint32)ids.n, error);
+  }
+  if (ok) {
+    core->unread = FALSE;
+    core->answer_open = TRUE;
+    core->last_id = ids.n > 0 ? ids.ids[ids.n - 1] : KS_TOKEN_NONE;
+    core->turn++;
+    core->answer.n_prompt = (guint)ids.n;
+    core->answer.prompt_s = (double)(g_get_monotonic_time () - begin) / 1e6;
+  }
+  ks_token_list_done (&ids);
+  return ok;
+}
+
+static gboolean
+push_piece (KsConversationCore *core, KsEngineJob *job, ks_token id, bool *out_stopped,
+            GError **error)
+{
+  const char *text = NULL;
+  size_t n_piece = 0, n_text = 0;
+  const char *piece =
+      ks_tokenizer_get_piece (ks_model_get_tokenizer (core->setup->model), id, false, &n_piece);
+  ks_error err = {0};
+
+  if (!ks_error_check (
+          ks_text_stream_push (core->stream, piece, n_piece, &text, &n_text, out_stopped, &err),
+          &err, error))
+    return FALSE;
+  ks_engine_job_emit_text (job, text, n_text);
+  return TRUE;
+}
+
+/* Picks and evaluates one token.  *out_end stays NONE while the answer goes on. */
+static gboolean
+generate_token (KsConversationCore *core, KsEngineJob *job, KsAnswerEnd *out_end, GError **error)
+{
+  ks_timeline_hooks hooks = {.stop = stop_requested, .user = job};
+  const float *logits = ks_timeline_get_logits (core->tl);
+  ks_error err = {0};
+  bool stopped = false;
+  ks_token id;
+
+  if (logits == NULL) {
+    g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_FAILED, "there is nothing to answer");
+    return FALSE;
+  }
+  id = ks_sampler_pick (core->sampler, logits);
+  if (ks_tokenizer_is_end (ks_model_get_tokenizer (core->setup->model), id)) {
+    *out_end = KS_ANSWER_END;
+    return TRUE;
+  }
+  /* Evaluated before it is shown: a cancelled pass leaves no trace, the text must not either. */
+  if (!ks_error_check (ks_timeline_eval (core->tl, &id, 1, &hooks, &err), &err, error))
+    return FALSE;
+  ks_sampler_accept (core->sampler, id);
+  core->last_id = id;
+  core->answer.n_answer++;
+  if (!push_piece (core, job, id, &stopped, error))
+    return FALSE;
+  if (stopped)
+    *out_end = KS_ANSWER_STOP;
+  return TRUE;
+}
+
+static gboolean
+generate (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
+          const KsAnswerOptions *options, GError **error)
+{
+  gint64 begin = g_get_monotonic_time ();
+  KsAnswerEnd end = KS_ANSWER_NONE;
+  g_autoptr (GError) local = NULL;
+
+  for (guint n = 0; end == KS_ANSWER_NONE; n++) {
+    if (n >= options->max_tokens) {
+      end = KS_ANSWER_LIMIT;
+      break;
+    }
+    ks_engine_run_urgent (engine);
+    if (!check_cancelled (job, &local) || !generate_token (core, job, &end, &local))
+      break;
+    core->answer.answer_s = (double)(g_get_monotonic_time () - begin) / 1e6;
+    tell_length (core, job);
+    publish (core);
+  }
+  if (local != NULL)
+    end = ks_error_is_cancelled (local) ? KS_ANSWER_CANCELLED : KS_ANSWER_FAILED;
+  if (end != KS_ANSWER_LIMIT || !options->may_continue) {
+    const char *text = NULL;
+    size_t n = 0;
+
+    if (ks_text_stream_finish (core->stream, &text, &n, NULL) == KS_OK)
+      ks_engine_job_emit_text (job, text, n);
+    g_clear_pointer (&core->stream, ks_text_stream_free);
+  }
+  core->answer.end = end;
+  publish (core);
+  if (local == NULL)
+    return TRUE;
+  g_propagate_error (error, g_steal_pointer (&local));
+  return FALSE;
+}
+
+static gboolean
+make_stream (KsConversationCore *core, const KsAnswerOptions *options, GError **error)
+{
+  gsize n_stop = options->stops != NULL ? g_strv_length (options->stops) : 0;
+  ks_error err = {0};
+
+  g_clear_pointer (&core->stream, ks_text_stream_free);
+  return ks_error_check (ks_text_stream_new (core->setup->alloc,
+                                             (const char *const *)options->stops, n_stop,
+                                             &core->stream, &err),
+                         &err, error);
+}
+
+gboolean
+ks_conversation_core_ask (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
+                          const char *system, const char *message, const KsAnswerOptions *options,
+                          GError **error)
+{
+  ks_sampler_params params = options->sampler;
+  ks_error err = {0};
+  uint32_t n_vocab;
+
+  if (!ensure_timeline (core, engine, error))
+    return FALSE;
+  core->answer = (KsAnswerInfo){0};
+  n_vocab = ks_tokenizer_get_n_vocab (ks_model_get_tokenizer (core->setup->model));
+  /* Another draw in every turn, the same ones in every run. */
+  params.seed += core->turn;
+  g_clear_pointer (&core->sampler, ks_sampler_free);
+  if (!ks_error_check (ks_sampler_new (core->setup->alloc, &params, n_vocab, &core->sampler, &err),
+                       &err, error) ||
+      !make_stream (core, options, error))
+    return FALSE;
+  if (!read_message (core, engine, job, system, message, error)) {
+    publish (core);
+    return FALSE;
+  }
+  return generate (core, engine, job, options, error);
+}
+
+gboolean
+ks_conversation_core_continue (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
+                               const KsAnswerOptions *options, GError **error)
+{
+  if (core->tl == NULL || !core->answer_open || core->unread || core->sampler == NULL ||
+      core->answer.end == KS_ANSWER_END || core->answer.end == KS_ANSWER_STOP) {
+    g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_FAILED,
+                         "there is no unfinished answer to continue");
+    return FALSE;
+  }
+  core->answer = (KsAnswerInfo){0};
+  if (core->stream == NULL && !make_stream (core, options, error))
+    return FALSE;
+  return generate (core, engine, job, options, error);
+}
+
+static gboolean
+set_entries (KsConversationCore *core, guint64 entries, GError **error)
+{
+  const ks_kv_layout *layout = &core->setup->layout;
+  guint64 n_stream = (guint64)layout->n_layer * layout->n_kv_head;
+  guint64 n_page;
+  ks_error err = {0};
+
+  if (entries > G_MAXUINT32) {
+    g_set_error_literal (error, KS_ENGINE_ERROR, KS_ERR_ARG, "too many entries");
+    return FALSE;
+  }
+  n_page = ks_kv_pages_for_entries (layout, entries * n_stream, core->setup->plan.chunk);
+  return ks_error_check (ks_timeline_set_budget (core->tl, n_page * layout->page_bytes, &err), &err,
+                         error) &&
+         ks_error_check (ks_timeline_set_n_keep (core->tl, entries * n_stream, &err), &err, error);
+}
+
+gboolean
+ks_conversation_core_set_budget (KsConversationCore *core, KsEngine *engine,
+                                 const ks_budget_request *request, GError **error)
+{
+  guint64 kv_bytes = request->kv_bytes, fixed;
+  ks_kv_stats stats;
+  ks_error err = {0};
+  gboolean ok;
+
+  if (!ensure_timeline (core, engine, error))
+    return FALSE;
+  ks_timeline_get_stats (core->tl, &stats);
+  fixed = stats.weight_bytes + stats.gate_bytes + stats.scratch_bytes;
+  if (request->total_bytes > 0 && request->total_bytes <= fixed) {
+    g_set_error (
+        error, KS_ENGINE_ERROR, KS_ERR_BUDGET,
+        "%.1f MiB are not enough: weights, gate and scratch alone take %.1f MiB (a target for "
+        "the key/value pages only is set with /kv-budget)",
+        (double)request->total_bytes / 1048576.0, (double)fixed / 1048576.0);
+    return FALSE;
+  }
+  if (request->total_bytes > 0)
+    kv_bytes = request->total_bytes - fixed;
+  if (request->entries > 0)
+    ok = set_entries (core, request->entries, error);
+  else
+    ok = ks_error_check (ks_timeline_set_budget (core->tl, kv_bytes, &err), &err, error) &&
+         ks_error_check (ks_timeline_set_n_keep (core->tl, 0, &err), &err, error);
+  publish (core);
+  return ok;
+}
+
+gboolean
+ks_conversation_core_set_policy (KsConversationCore *core, KsEngine *engine, ks_policy policy,
+                                 GError **error)
+{
+  ks_evict_params params = ks_evict_default_params (policy);
+  ks_error err = {0};
+
+  if (!ensure_timeline (core, engine, error))
+    return FALSE;
+  if (ks_policy_needs_gate (policy) && core->setup->gate == NULL) {
+    g_set_error (error, KS_ENGINE_ERROR, KS_ERR_ARG, "the policy %s needs a retention gate",
+                 ks_policy_get_name (policy));
+    return FALSE;
+  }
+  params.seed = core->evict.seed;
+  if (!ks_error_check (ks_timeline_set_policy (core->tl, &params, &err), &err, error))
+    return FALSE;
+  core->evict = params;
+  publish (core);
+  return TRUE;
+}
+
+KsMemoryStats *
+ks_conversation_core_dup_stats (KsConversationCore *core)
+{
+  KsMemoryStats *copy;
+
+  g_mutex_lock (&core->lock);
+  copy = core->shown_stats != NULL ? ks_memory_stats_copy (core->shown_stats) : NULL;
+  g_mutex_unlock (&core->lock);
+  return copy;
+}
+
+KsAnswerInfo
+ks_conversation_core_get_answer (KsConversationCore *core)
+{
+  KsAnswerInfo answer;
+
+  g_mutex_lock (&core->lock);
+  answer = core->shown_answer;
+  g_mutex_unlock (&core->lock);
+  return answer;
+}

@@ -1,0 +1,39 @@
+/* ks-conversation-core.h - the engine side of a conversation: timeline, sampler, chat encoding.
+ * An answer's tokens are evaluated as soon as they are picked, so that it can be continued at any
+ * point; what closes it (end-of-turn tokens) is encoded in front of the next message. Threads:
+ * engine thread only, except the published numbers (under their lock). */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include "app/ks-answer.h"
+#include "app/ks-engine.h"
+#include "app/ks-memory-stats.h"
+
+G_BEGIN_DECLS
+
+typedef struct _KsConversationCore KsConversationCore;
+
+KsConversationCore *ks_conversation_core_new (void); /* any thread */
+/* Frees it; on the engine thread once something was asked. */
+void ks_conversation_core_free (KsConversationCore *core);
+
+/* Reads a user's message (system may be NULL; used before the first message) and answers it; pieces
+ * go out as "text" events of job.  FALSE and error when it failed or was cancelled: a message whose
+ * reading was cancelled is dropped, a cancelled answer stays and can be continued. */
+gboolean ks_conversation_core_ask (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
+                                   const char *system, const char *message,
+                                   const KsAnswerOptions *options, GError **error);
+gboolean ks_conversation_core_continue (KsConversationCore *core, KsEngine *engine,
+                                        KsEngineJob *job, const KsAnswerOptions *options,
+                                        GError **error);
+gboolean ks_conversation_core_set_budget (KsConversationCore *core, KsEngine *engine,
+                                          const ks_budget_request *request, GError **error);
+gboolean ks_conversation_core_set_policy (KsConversationCore *core, KsEngine *engine,
+                                          ks_policy policy, GError **error);
+
+/* Any thread. */
+KsMemoryStats *
+ks_conversation_core_dup_stats (KsConversationCore *core); /* NULL before the first */
+KsAnswerInfo ks_conversation_core_get_answer (KsConversationCore *core);
+
+G_END_DECLS

@@ -1,0 +1,223 @@
+/* ks-conversation.c - see ks-conversation.h. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "app/ks-conversation.h"
+
+#include "app/ks-conversation-core.h"
+#include "app/ks-prompt-builder.h"
+
+struct _KsConversation {
+  GObject parent_instance;
+  KsEngine *engine;
+  KsConversationCore *core;
+  KsPromptBuilder *builder;
+  char *system;
+};
+
+G_DEFINE_FINAL_TYPE (KsConversation, ks_conversation, G_TYPE_OBJECT)
+
+/* One request on its way to the engine thread. */
+typedef struct {
+  KsConversationCore *core; /* outlives the request: freed by a job behind it */
+  char *system, *message;
+  KsAnswerOptions *options;
+  ks_budget_request budget;
+  ks_policy policy;
+} Request;
+
+static void
+free_request (gpointer data)
+{
+  Request *request = data;
+
+  g_free (request->system);
+  g_free (request->message);
+  ks_answer_options_free (request->options);
+  g_free (request);
+}
+
+static gboolean
+free_core_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
+{
+  return TRUE;
+}
+
+static void
+ks_conversation_dispose (GObject *object)
+{
+  KsConversation *self = KS_CONVERSATION (object);
+
+  if (self->core != NULL) {
+    g_autoptr (KsEngineJob) job = ks_engine_job_new (free_core_job, g_steal_pointer (&self->core),
+                                                     (GDestroyNotify)ks_conversation_core_free);
+
+    ks_engine_push (self->engine, job);
+  }
+  g_clear_object (&self->engine);
+  G_OBJECT_CLASS (ks_conversation_parent_class)->dispose (object);
+}
+
+static void
+ks_conversation_finalize (GObject *object)
+{
+  KsConversation *self = KS_CONVERSATION (object);
+
+  ks_prompt_builder_free (self->builder);
+  g_free (self->system);
+  G_OBJECT_CLASS (ks_conversation_parent_class)->finalize (object);
+}
+
+static void
+ks_conversation_class_init (KsConversationClass *klass)
+{
+  G_OBJECT_CLASS (klass)->dispose = ks_conversation_dispose;
+  G_OBJECT_CLASS (klass)->finalize = ks_conversation_finalize;
+}
+
+static void
+ks_conversation_init (KsConversation *self)
+{
+  self->core = ks_conversation_core_new ();
+  self->builder = ks_prompt_builder_new ();
+}
+
+KsConversation *
+ks_conversation_new (KsEngine *engine)
+{
+  KsConversation *self;
+
+  g_return_val_if_fail (KS_IS_ENGINE (engine), NULL);
+  self = g_object_new (KS_TYPE_CONVERSATION, NULL);
+  self->engine = g_object_ref (engine);
+  return self;
+}
+
+void
+ks_conversation_set_system (KsConversation *self, const char *text)
+{
+  char *copy = g_strdup (text);
+
+  g_return_if_fail (KS_IS_CONVERSATION (self));
+  g_free (self->system);
+  self->system = copy;
+}
+
+void
+ks_conversation_add_document (KsConversation *self, const char *name, const char *text)
+{
+  g_return_if_fail (KS_IS_CONVERSATION (self));
+  ks_prompt_builder_add_document (self->builder, name, text);
+}
+
+static gboolean
+ask_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
+{
+  Request *request = data;
+
+  return ks_conversation_core_ask (request->core, engine, job, request->system, request->message,
+                                   request->options, error);
+}
+
+static gboolean
+continue_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
+{
+  Request *request = data;
+
+  return ks_conversation_core_continue (request->core, engine, job, request->options, error);
+}
+
+static gboolean
+budget_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
+{
+  Request *request = data;
+
+  return ks_conversation_core_set_budget (request->core, engine, &request->budget, error);
+}
+
+static gboolean
+policy_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
+{
+  Request *request = data;
+
+  return ks_conversation_core_set_policy (request->core, engine, request->policy, error);
+}
+
+static Request *
+new_request (KsConversation *self)
+{
+  Request *request = g_new0 (Request, 1);
+
+  request->core = self->core;
+  return request;
+}
+
+KsEngineJob *
+ks_conversation_ask (KsConversation *self, const char *question, const KsAnswerOptions *options)
+{
+  KsEngineJob *job;
+  Request *request;
+
+  g_return_val_if_fail (KS_IS_CONVERSATION (self) && question != NULL && options != NULL, NULL);
+  request = new_request (self);
+  request->system = g_strdup (self->system);
+  request->message = ks_prompt_builder_take_message (self->builder, question);
+  request->options = ks_answer_options_copy (options);
+  job = ks_engine_job_new (ask_job, request, free_request);
+  ks_engine_push (self->engine, job);
+  return job;
+}
+
+KsEngineJob *
+ks_conversation_continue (KsConversation *self, const KsAnswerOptions *options)
+{
+  KsEngineJob *job;
+  Request *request;
+
+  g_return_val_if_fail (KS_IS_CONVERSATION (self) && options != NULL, NULL);
+  request = new_request (self);
+  request->options = ks_answer_options_copy (options);
+  job = ks_engine_job_new (continue_job, request, free_request);
+  ks_engine_push (self->engine, job);
+  return job;
+}
+
+KsEngineJob *
+ks_conversation_set_budget (KsConversation *self, const ks_budget_request *request)
+{
+  KsEngineJob *job;
+  Request *copy;
+
+  g_return_val_if_fail (KS_IS_CONVERSATION (self) && request != NULL, NULL);
+  copy = new_request (self);
+  copy->budget = *request;
+  job = ks_engine_job_new (budget_job, copy, free_request);
+  ks_engine_push_urgent (self->engine, job);
+  return job;
+}
+
+KsEngineJob *
+ks_conversation_set_policy (KsConversation *self, ks_policy policy)
+{
+  KsEngineJob *job;
+  Request *request;
+
+  g_return_val_if_fail (KS_IS_CONVERSATION (self), NULL);
+  request = new_request (self);
+  request->policy = policy;
+  job = ks_engine_job_new (policy_job, request, free_request);
+  ks_engine_push_urgent (self->engine, job);
+  return job;
+}
+
+KsMemoryStats *
+ks_conversation_dup_stats (KsConversation *self)
+{
+  g_return_val_if_fail (KS_IS_CONVERSATION (self), NULL);
+  return ks_conversation_core_dup_stats (self->core);
+}
+
+KsAnswerInfo
+ks_conversation_get_answer (KsConversation *self)
+{
+  g_return_val_if_fail (KS_IS_CONVERSATION (self), (KsAnswerInfo){0});
+  return ks_conversation_core_get_answer (self->core);
+}

@@ -1,0 +1,39 @@
+/* ks-conversation.h - a live session: system text, messages, attached documents, answers.
+ * A main-context object over KsConversationCore, which lives on the engine thread.  Requests return
+ * a job; only one answer at a time runs, a new budget or policy takes effect between two of its
+ * steps. Threads: main. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include "app/ks-answer.h"
+#include "app/ks-engine.h"
+#include "app/ks-memory-stats.h"
+
+G_BEGIN_DECLS
+
+#define KS_TYPE_CONVERSATION (ks_conversation_get_type ())
+G_DECLARE_FINAL_TYPE (KsConversation, ks_conversation, KS, CONVERSATION, GObject)
+
+/* engine must have a model loaded by the time the first request runs. */
+KsConversation *ks_conversation_new (KsEngine *engine);
+
+/* Used in front of the first message; NULL = the model's own default. */
+void ks_conversation_set_system (KsConversation *self, const char *text);
+/* A document for the next message; text is UTF-8. */
+void ks_conversation_add_document (KsConversation *self, const char *name, const char *text);
+
+/* Signals of the jobs: ks-engine-job.h. (transfer full) */
+KsEngineJob *ks_conversation_ask (KsConversation *self, const char *question,
+                                  const KsAnswerOptions *options);
+/* Goes on with an answer that met its limit or was cancelled. (transfer full) */
+KsEngineJob *ks_conversation_continue (KsConversation *self, const KsAnswerOptions *options);
+/* Take effect at once, also in the middle of an answer. (transfer full) */
+KsEngineJob *ks_conversation_set_budget (KsConversation *self, const ks_budget_request *request);
+KsEngineJob *ks_conversation_set_policy (KsConversation *self, ks_policy policy);
+
+/* The latest numbers; NULL before the first request ran. (transfer full) */
+KsMemoryStats *ks_conversation_dup_stats (KsConversation *self);
+/* The answer that runs or ran last. */
+KsAnswerInfo ks_conversation_get_answer (KsConversation *self);
+
+G_END_DECLS

@@ -1,0 +1,224 @@
+/* ks-engine-setup.c - see ks-engine-setup.h.
+ * Order matters: the pool lies on the device, the model's weights too; freed in reverse. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "app/ks-engine-setup.h"
+
+#include "app/ks-error.h"
+
+#define DEFAULT_CHUNK 128u
+#define DEFAULT_BUFFER 32u
+#define DEFAULT_PAGE_ENTRIES 16u
+
+KsEngineOptions *
+ks_engine_options_new (void)
+{
+  KsEngineOptions *options = g_new0 (KsEngineOptions, 1);
+
+  options->kv_dtype = KS_DTYPE_F16;
+  options->mode = KS_COMPUTE_EXACT;
+  options->policy = options->lookahead = options->floor = options->pin_first = -1;
+  return options;
+}
+
+KsEngineOptions *
+ks_engine_options_copy (const KsEngineOptions *options)
+{
+  KsEngineOptions *copy;
+
+  g_return_val_if_fail (options != NULL, NULL);
+  copy = g_memdup2 (options, sizeof *options);
+  copy->model_path = g_strdup (options->model_path);
+  copy->gate_path = g_strdup (options->gate_path);
+  copy->isa = g_strdup (options->isa);
+  return copy;
+}
+
+void
+ks_engine_options_free (KsEngineOptions *options)
+{
+  if (options == NULL)
+    return;
+  g_free (options->model_path);
+  g_free (options->gate_path);
+  g_free (options->isa);
+  g_free (options);
+}
+
+static gboolean
+choose_policy (KsEngineSetup *setup, const KsEngineOptions *options, GError **error)
+{
+  ks_policy policy = setup->gate != NULL ? KS_POLICY_DBTRIMKV : KS_POLICY_KEYDIFF_GLOBAL;
+
+  if (options->policy >= 0)
+    policy = (ks_policy)options->policy;
+  else if (setup->gate == NULL)
+    g_ptr_array_add (setup->notices,
+                     g_strdup_printf ("This model has no retention gate; what is kept is chosen by "
+                                      "the policy %s.",
+                                      ks_policy_get_name (policy)));
+  if (ks_policy_needs_gate (policy) && setup->gate == NULL) {
+    g_set_error (
+        error, KS_ENGINE_ERROR, KS_ERR_ARG,
+        "the policy %s needs a retention gate: give one with --gate, or choose another policy",
+        ks_policy_get_name (policy));
+    return FALSE;
+  }
+  setup->evict = ks_evict_default_params (policy);
+  if (options->lookahead >= 1)
+    setup->evict.lookahead = (uint32_t)options->lookahead;
+  if (options->floor >= 0)
+    setup->evict.floor = (uint32_t)options->floor;
+  if (options->pin_first >= 0)
+    setup->evict.pin_first = (uint32_t)options->pin_first;
+  setup->evict.seed = options->seed;
+  return TRUE;
+}
+
+static gboolean
+open_model (KsEngineSetup *setup, const KsEngineOptions *options, GError **error)
+{
+  ks_dev_params dev_params = {.n_thread = options->n_thread, .mode = options->mode};
+  ks_model_params model_params = {.n_ctx = options->n_ctx};
+  bool is_fallback = false;
+  ks_error err = {0};
+
+  setup->alloc = ks_alloc_new ();
+  if (setup->alloc == NULL)
+    return ks_error_check (KS_ERR_NOMEM, NULL, error);
+  dev_params.alloc = setup->alloc;
+  dev_params.isa = options->isa;
+  if (!ks_error_check (ks_backend_open ("cpu", &dev_params, &setup->be, &err), &err, error))
+    return FALSE;
+  model_params.be = &setup->be;
+  if (!ks_error_check (
+          ks_model_open (setup->alloc, options->model_path, &model_params, &setup->model, &err),
+          &err, error))
+    return FALSE;
+  ks_model_get_chat_template (setup->model, &is_fallback);
+  if (is_fallback)
+    g_ptr_array_add (setup->notices, g_strdup ("The chat format of this model is not known; the "
+                                               "general ChatML format is used."));
+  if (ks_tokenizer_get_warning (ks_model_get_tokenizer (setup->model)) != NULL)
+    g_ptr_array_add (setup->notices,
+                     g_strdup (ks_tokenizer_get_warning (ks_model_get_tokenizer (setup->model))));
+  if (options->gate_path == NULL)
+    return TRUE;
+  return ks_error_check (
+      ks_gate_open (setup->alloc, options->gate_path, setup->model, &setup->gate, &err), &err,
+      error);
+}
+
+static gboolean
+open_pool (KsEngineSetup *setup, const KsEngineOptions *options, GError **error)
+{
+  const ks_model_shape *shape = ks_model_get_shape (setup->model);
+  guint chunk = options->chunk > 0 ? options->chunk : DEFAULT_CHUNK;
+  guint buffer = options->buffer > 0 ? options->buffer : MIN (DEFAULT_BUFFER, chunk);
+  ks_dev_info info = {0};
+  uint64_t max_bytes;
+  ks_error err = {0};
+
+  setup->layout = (ks_kv_layout){
+      .n_layer = shape->n_layer,
+      .n_kv_head = shape->n_kv_head,
+      .k_dim = shape->k_dim,
+      .v_dim = shape->v_dim,
+      .kv_dtype = options->kv_dtype,
+      .page_entries = options->page_entries > 0 ? options->page_entries : DEFAULT_PAGE_ENTRIES,
+  };
+  if (!ks_error_check (ks_kv_layout_init (&setup->layout, &err), &err, error))
+    return FALSE;
+  if (!ks_error_check (ks_budget_make_plan (
+                           setup->model, setup->gate != NULL ? ks_gate_get_bytes (setup->gate) : 0,
+                           &setup->layout, &options->budget, chunk, buffer, &setup->plan, &err),
+                       &err, error))
+    return FALSE;
+  setup->fixed_entries = options->budget.entries > 0;
+  /* Address space only: a later, larger target must fit without moving the pool. */
+  setup->be.t->get_info (setup->be.dev, &info);
+  max_bytes = MAX (setup->plan.kv_bytes, info.total_bytes);
+  return ks_error_check (ks_kv_pool_new (setup->alloc, &setup->be, &setup->layout,
+                                         setup->plan.kv_bytes, max_bytes, &setup->pool, &err),
+                         &err, error);
+}
+
+/* No target was asked for: say which one was chosen. */
+static void
+tell_default_budget (KsEngineSetup *setup, const KsEngineOptions *options)
+{
+  const ks_budget_request *request = &options->budget;
+  guint n_ctx = ks_model_get_shape (setup->model)->n_ctx_train;
+  double mib = (double)setup->plan.kv_bytes / 1048576.0;
+  gboolean all = setup->plan.entries_per_stream >= n_ctx;
+
+  if (request->total_bytes > 0 || request->kv_bytes > 0 || request->entries > 0)
+    return;
+  g_ptr_array_add (
+      setup->notices,
+      all ? g_strdup_printf (
+                "No memory target was given: everything up to the trained length of %u "
+                "tokens is kept (keys and values up to %.1f MiB).",
+                n_ctx, mib)
+          : g_strdup_printf (
+                "No memory target was given: the free memory allows %.1f MiB of keys and "
+                "values, %.0f of the %u tokens the model was trained for.",
+                mib, setup->plan.entries_per_stream, n_ctx));
+}
+
+KsEngineSetup *
+ks_engine_setup_new (const KsEngineOptions *options, GError **error)
+{
+  g_autoptr (KsEngineSetup) setup = g_new0 (KsEngineSetup, 1);
+
+  g_return_val_if_fail (options != NULL && options->model_path != NULL, NULL);
+  setup->notices = g_ptr_array_new_with_free_func (g_free);
+  setup->model_path = g_strdup (options->model_path);
+  setup->gate_path = g_strdup (options->gate_path);
+  if (!open_model (setup, options, error) || !choose_policy (setup, options, error) ||
+      !open_pool (setup, options, error))
+    return NULL;
+  tell_default_budget (setup, options);
+  return g_steal_pointer (&setup);
+}
+
+void
+ks_engine_setup_free (KsEngineSetup *setup)
+{
+  if (setup == NULL)
+    return;
+  ks_kv_pool_free (setup->pool);
+  ks_gate_free (setup->gate);
+  ks_model_close (setup->model);
+  ks_backend_close (&setup->be);
+  ks_alloc_free (setup->alloc);
+  g_clear_pointer (&setup->notices, g_ptr_array_unref);
+  g_free (setup->model_path);
+  g_free (setup->gate_path);
+  g_free (setup);
+}
+
+ks_timeline_params
+ks_engine_setup_get_timeline_params (const KsEngineSetup *setup)
+{
+  ks_timeline_params params = ks_timeline_default_params (setup->model, setup->gate, setup->pool);
+
+  params.evict = setup->evict;
+  params.chunk = setup->plan.chunk;
+  params.buffer = setup->plan.buffer;
+  params.n_keep = setup->fixed_entries ? setup->plan.n_keep : 0;
+  params.force_evict = true;
+  params.max_logit_rows = 1;
+  return params;
+}
+
+ks_timeline *
+ks_engine_setup_new_timeline (KsEngineSetup *setup, GError **error)
+{
+  ks_timeline_params params = ks_engine_setup_get_timeline_params (setup);
+  ks_timeline *tl = NULL;
+  ks_error err = {0};
+
+  if (!ks_error_check (ks_timeline_new (setup->alloc, &params, &tl, &err), &err, error))
+    return NULL;
+  return tl;
+}

@@ -1,0 +1,60 @@
+/* ks-engine-setup.h - what has to be open before a timeline can run: allocator, device, model,
+ * gate, page pool under the memory target; built from one list of options. Not here: threads,
+ * conversations.  Threads: used by one thread, the engine's. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include "engine/budget.h"
+#include "engine/timeline.h"
+
+#include <glib.h>
+
+G_BEGIN_DECLS
+
+/* Everything that decides how a model is run.  0, NULL and -1 mean the default. */
+typedef struct {
+  char *model_path;
+  char *gate_path; /* NULL = none */
+  ks_budget_request budget;
+  ks_dtype kv_dtype;
+  ks_compute_mode mode;
+  char *isa;                     /* CPU instruction set by name, for checks */
+  guint n_thread, chunk, buffer; /* 0 = default */
+  guint page_entries;
+  guint n_ctx; /* 0 = trained length */
+  int policy;  /* a ks_policy, -1 = dbtrimkv with a gate, else keydiff-global */
+  int lookahead, floor, pin_first;
+  guint64 seed; /* of the random policy */
+} KsEngineOptions;
+
+KsEngineOptions *ks_engine_options_new (void);
+KsEngineOptions *ks_engine_options_copy (const KsEngineOptions *options);
+void ks_engine_options_free (KsEngineOptions *options);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (KsEngineOptions, ks_engine_options_free)
+
+typedef struct {
+  ks_alloc *alloc;
+  ks_backend be;
+  ks_model *model;
+  ks_gate *gate; /* or NULL */
+  ks_kv_layout layout;
+  ks_budget_plan plan;
+  ks_kv_pool *pool;
+  ks_evict_params evict;
+  gboolean fixed_entries; /* M was asked for, not bytes */
+  char *model_path, *gate_path;
+  guint n_user;       /* timelines that are open on it */
+  GPtrArray *notices; /* sentences to tell the user once */
+} KsEngineSetup;
+
+/* NULL and error: the engine's own sentence (KS_ENGINE_ERROR). */
+KsEngineSetup *ks_engine_setup_new (const KsEngineOptions *options, GError **error);
+/* Every timeline must be gone. */
+void ks_engine_setup_free (KsEngineSetup *setup);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (KsEngineSetup, ks_engine_setup_free)
+
+/* A timeline as sessions use it: plan's chunk and buffer, forced eviction around chunks. */
+ks_timeline_params ks_engine_setup_get_timeline_params (const KsEngineSetup *setup);
+ks_timeline *ks_engine_setup_new_timeline (KsEngineSetup *setup, GError **error);
+
+G_END_DECLS

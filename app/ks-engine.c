@@ -1,0 +1,176 @@
+/* ks-engine.c - see ks-engine.h.
+ * Two queues under one lock: urgent jobs go first and may also run inside a long job. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "app/ks-engine.h"
+
+#include "app/ks-error.h"
+
+struct _KsEngine {
+  GObject parent_instance;
+  GThread *thread;
+  GMutex lock;
+  GCond wake;
+  GQueue jobs, urgent;  /* of KsEngineJob, under lock */
+  gboolean quit;        /* under lock */
+  KsEngineSetup *setup; /* engine thread */
+};
+
+G_DEFINE_FINAL_TYPE (KsEngine, ks_engine, G_TYPE_OBJECT)
+
+/* Waits for a job; NULL when the engine ends and nothing is queued. */
+static KsEngineJob *
+pop_job (KsEngine *self)
+{
+  KsEngineJob *job = NULL;
+
+  g_mutex_lock (&self->lock);
+  for (;;) {
+    job = g_queue_pop_head (&self->urgent);
+    if (job == NULL)
+      job = g_queue_pop_head (&self->jobs);
+    if (job != NULL || self->quit)
+      break;
+    g_cond_wait (&self->wake, &self->lock);
+  }
+  g_mutex_unlock (&self->lock);
+  return job;
+}
+
+static gpointer
+run_thread (gpointer data)
+{
+  KsEngine *self = data;
+  KsEngineJob *job;
+
+  while ((job = pop_job (self)) != NULL) {
+    ks_engine_job_run (job, self);
+    g_object_unref (job);
+  }
+  g_clear_pointer (&self->setup, ks_engine_setup_free);
+  return NULL;
+}
+
+static void
+ks_engine_dispose (GObject *object)
+{
+  KsEngine *self = KS_ENGINE (object);
+
+  if (self->thread != NULL) {
+    g_mutex_lock (&self->lock);
+    self->quit = TRUE;
+    g_cond_signal (&self->wake);
+    g_mutex_unlock (&self->lock);
+    g_thread_join (g_steal_pointer (&self->thread));
+  }
+  G_OBJECT_CLASS (ks_engine_parent_class)->dispose (object);
+}
+
+static void
+ks_engine_finalize (GObject *object)
+{
+  KsEngine *self = KS_ENGINE (object);
+
+  g_mutex_clear (&self->lock);
+  g_cond_clear (&self->wake);
+  G_OBJECT_CLASS (ks_engine_parent_class)->finalize (object);
+}
+
+static void
+ks_engine_class_init (KsEngineClass *klass)
+{
+  G_OBJECT_CLASS (klass)->dispose = ks_engine_dispose;
+  G_OBJECT_CLASS (klass)->finalize = ks_engine_finalize;
+}
+
+static void
+ks_engine_init (KsEngine *self)
+{
+  g_mutex_init (&self->lock);
+  g_cond_init (&self->wake);
+  g_queue_init (&self->jobs);
+  g_queue_init (&self->urgent);
+  self->thread = g_thread_new ("ks-engine", run_thread, self);
+}
+
+KsEngine *
+ks_engine_new (void)
+{
+  return g_object_new (KS_TYPE_ENGINE, NULL);
+}
+
+static void
+push (KsEngine *self, GQueue *queue, KsEngineJob *job)
+{
+  g_mutex_lock (&self->lock);
+  g_queue_push_tail (queue, g_object_ref (job));
+  g_cond_signal (&self->wake);
+  g_mutex_unlock (&self->lock);
+}
+
+void
+ks_engine_push (KsEngine *self, KsEngineJob *job)
+{
+  g_return_if_fail (KS_IS_ENGINE (self) && KS_IS_ENGINE_JOB (job));
+  push (self, &self->jobs, job);
+}
+
+void
+ks_engine_push_urgent (KsEngine *self, KsEngineJob *job)
+{
+  g_return_if_fail (KS_IS_ENGINE (self) && KS_IS_ENGINE_JOB (job));
+  push (self, &self->urgent, job);
+}
+
+static gboolean
+load_job (KsEngine *self, KsEngineJob *job, gpointer data, GError **error)
+{
+  KsEngineSetup *setup;
+
+  if (self->setup != NULL && self->setup->n_user > 0) {
+    g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_FAILED,
+                         "close the open conversations before another model is loaded");
+    return FALSE;
+  }
+  g_clear_pointer (&self->setup, ks_engine_setup_free);
+  setup = ks_engine_setup_new (data, error);
+  if (setup == NULL)
+    return FALSE;
+  self->setup = setup;
+  for (guint i = 0; i < setup->notices->len; i++)
+    ks_engine_job_emit_notice (job, g_ptr_array_index (setup->notices, i));
+  return TRUE;
+}
+
+KsEngineJob *
+ks_engine_load (KsEngine *self, const KsEngineOptions *options)
+{
+  KsEngineJob *job;
+
+  g_return_val_if_fail (KS_IS_ENGINE (self), NULL);
+  job = ks_engine_job_new (load_job, ks_engine_options_copy (options),
+                           (GDestroyNotify)ks_engine_options_free);
+  ks_engine_push (self, job);
+  return job;
+}
+
+KsEngineSetup *
+ks_engine_get_setup (KsEngine *self)
+{
+  return self->setup;
+}
+
+void
+ks_engine_run_urgent (KsEngine *self)
+{
+  for (;;) {
+    KsEngineJob *job;
+
+    g_mutex_lock (&self->lock);
+    job = g_queue_pop_head (&self->urgent);
+    g_mutex_unlock (&self->lock);
+    if (job == NULL)
+      return;
+    ks_engine_job_run (job, self);
+    g_object_unref (job);
+  }
+}

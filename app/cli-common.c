@@ -1,0 +1,228 @@
+/* cli-common.c - see cli-common.h. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "app/cli-common.h"
+
+#include "app/ks-error.h"
+
+#include <glib-unix.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Reading less than this is over before a line of progress could be read. */
+#define PROGRESS_MIN_TOKENS 256u
+
+void
+cli_print_error (const char *format, ...)
+{
+  va_list args;
+
+  fflush (stdout);
+  fputs ("keepsake-cli: ", stderr);
+  va_start (args, format);
+  vfprintf (stderr, format, args);
+  va_end (args);
+  fputc ('\n', stderr);
+}
+
+void
+cli_print_notice (const char *text)
+{
+  fflush (stdout);
+  fprintf (stderr, "note: %s\n", text);
+}
+
+static int
+get_exit (const GError *error)
+{
+  if (ks_error_is_cancelled (error))
+    return CLI_CANCELLED;
+  if (error->domain == G_OPTION_ERROR ||
+      g_error_matches (error, KS_APP_ERROR, KS_APP_ERROR_USAGE) ||
+      g_error_matches (error, KS_ENGINE_ERROR, KS_ERR_ARG))
+    return CLI_USAGE;
+  if (g_error_matches (error, KS_ENGINE_ERROR, KS_ERR_BUDGET) ||
+      g_error_matches (error, KS_ENGINE_ERROR, KS_ERR_NOMEM))
+    return CLI_BUDGET;
+  if (g_error_matches (error, KS_ENGINE_ERROR, KS_ERR_UNSUPPORTED) ||
+      g_error_matches (error, KS_APP_ERROR, KS_APP_ERROR_NOT_TEXT))
+    return CLI_UNSUPPORTED;
+  return CLI_FAILED;
+}
+
+int
+cli_fail (const GError *error)
+{
+  int code = get_exit (error);
+
+  if (code == CLI_CANCELLED)
+    cli_print_error ("cancelled");
+  else
+    cli_print_error ("%s", error->message);
+  return code;
+}
+
+int
+cli_usage (const char *format, ...)
+{
+  va_list args;
+  g_autofree char *text = NULL;
+
+  va_start (args, format);
+  text = g_strdup_vprintf (format, args);
+  va_end (args);
+  cli_print_error ("%s", text);
+  return CLI_USAGE;
+}
+
+gboolean
+cli_parse (GOptionContext *context, char ***args, int *out_exit)
+{
+  g_autoptr (GError) error = NULL;
+  g_autofree char *prgname = g_strdup_printf ("keepsake-cli %s", (*args)[0]);
+
+  g_set_prgname (prgname);
+  if (g_option_context_parse_strv (context, args, &error)) {
+    /* A lone "--" stays in front of what it protects. */
+    for (guint i = 1; (*args)[i] != NULL; i++)
+      if (g_str_equal ((*args)[i], "--")) {
+        g_free ((*args)[i]);
+        memmove (*args + i, *args + i + 1, sizeof **args * (g_strv_length (*args + i + 1) + 1));
+        break;
+      }
+    return TRUE;
+  }
+  *out_exit = cli_usage ("%s (see %s --help)", error->message, prgname);
+  return FALSE;
+}
+
+int
+cli_run_subcommand (const char *command, const CliCommand *commands, gsize n, char **args,
+                    const char *help)
+{
+  if (args[1] == NULL || g_str_equal (args[1], "--help") || g_str_equal (args[1], "-h")) {
+    FILE *out = args[1] == NULL ? stderr : stdout;
+
+    fprintf (out, "Usage: keepsake-cli %s COMMAND [OPTION...]\n\nCommands:\n", command);
+    for (gsize i = 0; i < n; i++)
+      fprintf (out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+    fprintf (out, "\n%s", help);
+    return args[1] == NULL ? CLI_USAGE : CLI_OK;
+  }
+  for (gsize i = 0; i < n; i++)
+    if (g_str_equal (args[1], commands[i].name)) {
+      g_auto (GStrv) shifted = g_strdupv (args + 1);
+      int code;
+
+      g_free (shifted[0]);
+      shifted[0] = g_strdup_printf ("%s %s", command, args[1]);
+      code = commands[i].run (shifted);
+      return code;
+    }
+  return cli_usage ("there is no command '%s %s': see keepsake-cli %s --help", command, args[1],
+                    command);
+}
+
+char *
+cli_format_bytes (guint64 n_bytes)
+{
+  if (n_bytes < 1024)
+    return g_strdup_printf ("%u B", (guint)n_bytes);
+  if (n_bytes < 1024 * 1024)
+    return g_strdup_printf ("%.1f KiB", (double)n_bytes / 1024);
+  if (n_bytes < 1024u * 1024u * 1024u)
+    return g_strdup_printf ("%.1f MiB", (double)n_bytes / 1048576);
+  return g_strdup_printf ("%.2f GiB", (double)n_bytes / 1073741824);
+}
+
+char *
+cli_format_count (guint64 n)
+{
+  g_autofree char *digits = g_strdup_printf ("%" G_GUINT64_FORMAT, n);
+  gsize n_digit = strlen (digits);
+  GString *out = g_string_new (NULL);
+
+  for (gsize i = 0; i < n_digit; i++) {
+    if (i > 0 && (n_digit - i) % 3 == 0)
+      g_string_append_c (out, ',');
+    g_string_append_c (out, digits[i]);
+  }
+  return g_string_free (out, FALSE);
+}
+
+void
+cli_print_json (cJSON *take_json)
+{
+  char *text = cJSON_Print (take_json);
+
+  if (text != NULL)
+    puts (text);
+  cJSON_free (text);
+  cJSON_Delete (take_json);
+}
+
+void
+cli_progress_init (CliProgress *progress)
+{
+  const char *term = g_getenv ("TERM");
+
+  *progress = (CliProgress){.enabled = isatty (STDERR_FILENO) && g_strcmp0 (term, "dumb") != 0,
+                            .begin_us = g_get_monotonic_time ()};
+}
+
+void
+cli_progress_update (CliProgress *progress, const char *what, guint n_done, guint n_total)
+{
+  double seconds = (double)(g_get_monotonic_time () - progress->begin_us) / 1e6;
+
+  if (!progress->enabled || n_total < PROGRESS_MIN_TOKENS)
+    return;
+  fprintf (stderr, "\r\033[K%s: %u of %u tokens (%u%%), %.0f tokens/s", what, n_done, n_total,
+           (guint)(100ull * n_done / n_total), seconds > 0 ? n_done / seconds : 0.0);
+  fflush (stderr);
+  progress->shown = TRUE;
+}
+
+void
+cli_progress_clear (CliProgress *progress)
+{
+  if (!progress->shown)
+    return;
+  fputs ("\r\033[K", stderr);
+  fflush (stderr);
+  progress->shown = FALSE;
+}
+
+static gboolean
+interrupt_cb (gpointer data)
+{
+  KsEngineJob *job = data;
+
+  if (ks_engine_job_is_cancelled (job)) {
+    fflush (stdout);
+    fputs ("\nkeepsake-cli: cancelled\n", stderr);
+    _exit (CLI_CANCELLED);
+  }
+  ks_engine_job_cancel (job);
+  return G_SOURCE_CONTINUE;
+}
+
+gboolean
+cli_wait (KsEngineJob *job, GError **error)
+{
+  guint source = g_unix_signal_add (SIGINT, interrupt_cb, job);
+  gboolean ok = ks_engine_job_wait (job, error);
+
+  g_source_remove (source);
+  return ok;
+}
+
+int
+cli_run_on_engine (KsEngine *engine, KsEngineJobFunc func, gpointer data)
+{
+  g_autoptr (KsEngineJob) job = ks_engine_job_new (func, data, NULL);
+  g_autoptr (GError) error = NULL;
+
+  ks_engine_push (engine, job);
+  return cli_wait (job, &error) ? CLI_OK : cli_fail (error);
+}

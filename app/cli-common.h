@@ -1,0 +1,71 @@
+/* cli-common.h - what the commands of keepsake-cli share: exit codes, messages, terminal progress,
+ * Ctrl-C. Only cli-*.c print.  Results go to standard output, everything else to standard error.
+ * Threads: main, unless a function says otherwise. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include "app/ks-engine.h"
+
+#include <cjson/cJSON.h>
+#include <gio/gio.h>
+
+G_BEGIN_DECLS
+
+typedef enum {
+  CLI_OK = 0,
+  CLI_FAILED = 1,      /* a file is damaged or missing, the system failed */
+  CLI_USAGE = 2,       /* options that are wrong or contradict each other */
+  CLI_BUDGET = 3,      /* does not fit the memory target, or memory is used up */
+  CLI_UNSUPPORTED = 4, /* a model, gate or file of a kind this build does not know */
+  CLI_CANCELLED = 130  /* Ctrl-C */
+} CliExit;
+
+typedef struct {
+  const char *name, *summary;
+  int (*run) (char **args); /* args[0] is the command's name */
+} CliCommand;
+
+int cli_ask_main (char **args);
+int cli_chat_main (char **args);
+int cli_models_main (char **args);
+int cli_bench_main (char **args);
+int cli_inspect_main (char **args);
+int cli_devices_main (char **args);
+
+/* "keepsake-cli: TEXT" to standard error. */
+void cli_print_error (const char *format, ...) G_GNUC_PRINTF (1, 2);
+void cli_print_notice (const char *text);
+/* Prints the error and gives the exit code that belongs to it. */
+int cli_fail (const GError *error);
+int cli_usage (const char *format, ...) G_GNUC_PRINTF (1, 2);
+
+/* Parses args in place: what remains are the positional ones behind args[0].  FALSE: *out_exit says
+ * how to end.  --help prints and ends the program. */
+gboolean cli_parse (GOptionContext *context, char ***args, int *out_exit);
+/* Picks the subcommand args[1] and runs it, shifted; usage text when there is none. */
+int cli_run_subcommand (const char *command, const CliCommand *commands, gsize n, char **args,
+                        const char *help);
+
+/* "23.9 MiB"; "16,000". (transfer full) */
+char *cli_format_bytes (guint64 n_bytes);
+char *cli_format_count (guint64 n);
+/* Prints and frees. */
+void cli_print_json (cJSON *take_json);
+
+/* One line of progress on standard error, only on a terminal. */
+typedef struct {
+  gboolean enabled, shown;
+  gint64 begin_us;
+} CliProgress;
+
+void cli_progress_init (CliProgress *progress);
+void cli_progress_update (CliProgress *progress, const char *what, guint n_done, guint n_total);
+void cli_progress_clear (CliProgress *progress);
+
+/* Waits for the job; the first Ctrl-C cancels it, the second ends the program with CLI_CANCELLED.
+ */
+gboolean cli_wait (KsEngineJob *job, GError **error);
+/* Runs func on the engine thread under cli_wait and returns its exit code, or that of its error. */
+int cli_run_on_engine (KsEngine *engine, KsEngineJobFunc func, gpointer data);
+
+G_END_DECLS

@@ -1,0 +1,294 @@
+/* cli-options.c - see cli-options.h. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "app/cli-options.h"
+
+#include "app/ks-error.h"
+
+#define UNSET_REAL (-1e30)
+
+void
+cli_options_init (CliOptions *options)
+{
+  *options = (CliOptions){0};
+  options->threads = -1;
+  options->entries = options->chunk = options->buffer = options->page = -1;
+  options->lookahead = options->floor = options->pin_first = -1;
+  options->temperature = options->top_p = options->min_p = options->repeat_penalty = UNSET_REAL;
+  options->top_k = options->max_tokens = -1;
+  options->seed = -1;
+}
+
+void
+cli_options_clear (CliOptions *options)
+{
+  g_free (options->model);
+  g_free (options->gate);
+  g_free (options->kv_type);
+  g_free (options->mode);
+  g_free (options->isa);
+  g_free (options->budget);
+  g_free (options->kv_budget);
+  g_free (options->policy);
+  g_strfreev (options->stops);
+  *options = (CliOptions){0};
+}
+
+void
+cli_options_add_model (CliOptions *options, GOptionContext *context)
+{
+  const GOptionEntry entries[] = {
+      {"model", 'm', 0, G_OPTION_ARG_STRING, &options->model,
+       "GGUF file, or the name of a model in the models folder (default: the default model)",
+       "MODEL"},
+      {"gate", 'g', 0, G_OPTION_ARG_STRING, &options->gate,
+       "retention gate (safetensors), or 'none' (default: the one that belongs to the model)",
+       "FILE"},
+      {"kv-type", 0, 0, G_OPTION_ARG_STRING, &options->kv_type,
+       "type of stored keys and values: f32, f16, q8_0 (default f16)", "TYPE"},
+      {"mode", 0, 0, G_OPTION_ARG_STRING, &options->mode,
+       "arithmetic: exact or fast (default exact)", "MODE"},
+      {"threads", 't', 0, G_OPTION_ARG_INT, &options->threads,
+       "threads to compute with (default: the physical cores)", "N"},
+      {"isa", 0, 0, G_OPTION_ARG_STRING, &options->isa,
+       "processor instructions: scalar, avx2, avx512 (default: the best there is)", "NAME"},
+      {NULL, 0, 0, 0, NULL, NULL, NULL}};
+
+  g_option_context_add_main_entries (context, entries, NULL);
+}
+
+void
+cli_options_add_memory (CliOptions *options, GOptionContext *context)
+{
+  const GOptionEntry entries[] = {
+      {"budget", 'b', 0, G_OPTION_ARG_STRING, &options->budget,
+       "memory for everything: weights, keys and values, scratch (160MiB, 1.5GiB)", "SIZE"},
+      {"kv-budget", 0, 0, G_OPTION_ARG_STRING, &options->kv_budget,
+       "memory for keys and values only (24MiB)", "SIZE"},
+      {"entries", 'M', 0, G_OPTION_ARG_INT, &options->entries,
+       "the same as an average number of entries in each of the model's streams", "M"},
+      {"policy", 'p', 0, G_OPTION_ARG_STRING, &options->policy,
+       "what to keep: dbtrimkv, trimkv, full, streaming, keydiff, keydiff-global, random "
+       "(default: dbtrimkv with a gate, else keydiff-global)",
+       "NAME"},
+      {"keep-everything", 0, 0, G_OPTION_ARG_NONE, &options->keep_everything,
+       "never forget: the same as --policy full; running out of memory is an error", NULL},
+      {"chunk", 0, 0, G_OPTION_ARG_INT, &options->chunk, "tokens read in one pass (default 128)",
+       "N"},
+      {"buffer", 0, 0, G_OPTION_ARG_INT, &options->buffer,
+       "tokens an answer may grow between two evictions (default 32)", "N"},
+      {"page-entries", 0, 0, G_OPTION_ARG_INT, &options->page,
+       "entries in a page of the store, a power of two (default 16)", "N"},
+      {"lookahead", 0, 0, G_OPTION_ARG_INT, &options->lookahead,
+       "steps that a retention score looks ahead (default 1)", "N"},
+      {"floor", 0, 0, G_OPTION_ARG_INT, &options->floor,
+       "entries that every stream keeps in any case (default 0)", "N"},
+      {"pin-first", 0, 0, G_OPTION_ARG_INT, &options->pin_first,
+       "first tokens that are always kept (default 1 with a gate)", "N"},
+      {"policy-seed", 0, 0, G_OPTION_ARG_INT64, &options->policy_seed,
+       "seed of the random policy (default 0)", "N"},
+      {NULL, 0, 0, 0, NULL, NULL, NULL}};
+
+  g_option_context_add_main_entries (context, entries, NULL);
+}
+
+void
+cli_options_add_sampling (CliOptions *options, GOptionContext *context)
+{
+  const GOptionEntry entries[] = {
+      {"temperature", 0, 0, G_OPTION_ARG_DOUBLE, &options->temperature,
+       "0 always takes the likeliest token; larger is more varied", "T"},
+      {"top-k", 0, 0, G_OPTION_ARG_INT, &options->top_k, "draw from the K likeliest (0 = off)",
+       "K"},
+      {"top-p", 0, 0, G_OPTION_ARG_DOUBLE, &options->top_p,
+       "draw from the likeliest that make up P together (1 = off)", "P"},
+      {"min-p", 0, 0, G_OPTION_ARG_DOUBLE, &options->min_p,
+       "leave out what is less likely than P times the likeliest (0 = off)", "P"},
+      {"repeat-penalty", 0, 0, G_OPTION_ARG_DOUBLE, &options->repeat_penalty,
+       "make recent tokens less likely (1 = off)", "X"},
+      {"seed", 0, 0, G_OPTION_ARG_INT64, &options->seed,
+       "same seed, same answer (default: a fixed one)", "N"},
+      {"stop", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->stops,
+       "end the answer before this text; may be given more than once", "TEXT"},
+      {"max-tokens", 'n', 0, G_OPTION_ARG_INT, &options->max_tokens, "longest answer (default 512)",
+       "N"},
+      {NULL, 0, 0, 0, NULL, NULL, NULL}};
+
+  g_option_context_add_main_entries (context, entries, NULL);
+}
+
+void
+cli_options_add_json (CliOptions *options, GOptionContext *context)
+{
+  const GOptionEntry entries[] = {
+      {"json", 'j', 0, G_OPTION_ARG_NONE, &options->json, "print the result as JSON", NULL},
+      {NULL, 0, 0, 0, NULL, NULL, NULL}};
+
+  g_option_context_add_main_entries (context, entries, NULL);
+}
+
+static gboolean
+usage_error (GError **error, const char *text)
+{
+  g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_USAGE, text);
+  return FALSE;
+}
+
+gboolean
+cli_parse_bytes (const char *text, guint64 *out, GError **error)
+{
+  ks_error err = {0};
+  uint64_t value = 0;
+
+  if (text != NULL && ks_budget_parse_bytes (text, &value, &err) != KS_OK)
+    return usage_error (error, err.text);
+  *out = value;
+  return TRUE;
+}
+
+static gboolean
+set_budget (const CliOptions *options, KsSettings *settings, KsEngineOptions *out, GError **error)
+{
+  g_autofree char *saved_budget = NULL, *saved_kv = NULL;
+  const char *budget = options->budget, *kv_budget = options->kv_budget;
+  guint n_given = (budget != NULL) + (kv_budget != NULL) + (options->entries >= 0);
+
+  if (n_given > 1)
+    return usage_error (error, "give only one of --budget, --kv-budget and --entries");
+  if (options->entries == 0)
+    return usage_error (error, "--entries must be at least 1");
+  if (n_given == 0) {
+    kv_budget = saved_kv = ks_settings_dup_kv_budget (settings);
+    if (kv_budget == NULL)
+      budget = saved_budget = ks_settings_dup_budget (settings);
+  }
+  if (!cli_parse_bytes (budget, &out->budget.total_bytes, error) ||
+      !cli_parse_bytes (kv_budget, &out->budget.kv_bytes, error))
+    return FALSE;
+  if (options->entries > 0)
+    out->budget.entries = (uint64_t)options->entries;
+  return TRUE;
+}
+
+static gboolean
+set_policy (const CliOptions *options, KsEngineOptions *out, GError **error)
+{
+  ks_policy policy;
+
+  if (options->keep_everything && options->policy != NULL)
+    return usage_error (error, "give only one of --policy and --keep-everything");
+  if (options->keep_everything)
+    out->policy = KS_POLICY_FULL;
+  if (options->policy != NULL) {
+    if (!ks_policy_parse (options->policy, &policy)) {
+      g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_USAGE,
+                   "there is no policy '%s': see --help for their names", options->policy);
+      return FALSE;
+    }
+    out->policy = (int)policy;
+  }
+  if (options->lookahead == 0)
+    return usage_error (error, "--lookahead must be at least 1");
+  out->lookahead = options->lookahead;
+  out->floor = options->floor;
+  out->pin_first = options->pin_first;
+  out->seed = (guint64)options->policy_seed;
+  return TRUE;
+}
+
+static gboolean
+set_types (const CliOptions *options, KsEngineOptions *out, GError **error)
+{
+  if (options->kv_type != NULL &&
+      (!ks_dtype_parse (options->kv_type, &out->kv_dtype) ||
+       (out->kv_dtype != KS_DTYPE_F32 && out->kv_dtype != KS_DTYPE_F16 &&
+        out->kv_dtype != KS_DTYPE_Q8_0)))
+    return usage_error (error, "--kv-type must be f32, f16 or q8_0");
+  if (options->mode != NULL && g_str_equal (options->mode, "fast"))
+    out->mode = KS_COMPUTE_FAST;
+  else if (options->mode != NULL && !g_str_equal (options->mode, "exact"))
+    return usage_error (error, "--mode must be exact or fast");
+  if (options->chunk == 0 || options->buffer == 0)
+    return usage_error (error, "--chunk and --buffer must be at least 1");
+  if (options->threads > 1024)
+    return usage_error (error, "--threads must be 1024 at most");
+  out->chunk = options->chunk > 0 ? (guint)options->chunk : 0;
+  out->buffer = options->buffer > 0 ? (guint)options->buffer : 0;
+  out->page_entries = options->page > 0 ? (guint)options->page : 0;
+  out->isa = g_strdup (options->isa);
+  return TRUE;
+}
+
+static gboolean
+find_files (const CliOptions *options, KsSettings *settings, KsEngineOptions *out, GError **error)
+{
+  g_autoptr (KsModelRegistry) registry = ks_model_registry_new (NULL, NULL);
+  g_autofree char *saved = ks_settings_dup_model (settings);
+  const char *name = options->model != NULL ? options->model : g_getenv ("KEEPSAKE_MODEL");
+
+  if (name == NULL || name[0] == '\0')
+    name = saved;
+  out->model_path = ks_model_registry_resolve (registry, name, error);
+  if (out->model_path == NULL)
+    return FALSE;
+  if (options->gate == NULL)
+    out->gate_path = ks_model_registry_find_gate (registry, out->model_path);
+  else if (!g_str_equal (options->gate, "none"))
+    out->gate_path = g_strdup (options->gate);
+  return TRUE;
+}
+
+KsEngineOptions *
+cli_options_make_engine (const CliOptions *options, GError **error)
+{
+  g_autoptr (KsSettings) settings = ks_settings_new (NULL);
+  g_autoptr (KsEngineOptions) out = ks_engine_options_new ();
+
+  if (!set_types (options, out, error) || !set_policy (options, out, error) ||
+      !set_budget (options, settings, out, error) || !find_files (options, settings, out, error))
+    return NULL;
+  out->n_thread =
+      options->threads >= 0 ? (guint)options->threads : ks_settings_get_n_thread (settings);
+  return g_steal_pointer (&out);
+}
+
+gboolean
+cli_options_has_temperature (const CliOptions *options)
+{
+  return options->temperature > UNSET_REAL;
+}
+
+static void
+set_real (double value, float *out)
+{
+  if (value > UNSET_REAL)
+    *out = (float)value;
+}
+
+KsAnswerOptions *
+cli_options_make_answer (const CliOptions *options, GError **error)
+{
+  g_autoptr (KsSettings) settings = ks_settings_new (NULL);
+  g_autoptr (KsAnswerOptions) out = ks_answer_options_new ();
+
+  set_real (options->temperature, &out->sampler.temperature);
+  set_real (options->top_p, &out->sampler.top_p);
+  set_real (options->min_p, &out->sampler.min_p);
+  set_real (options->repeat_penalty, &out->sampler.repeat_penalty);
+  if (options->top_k >= 0)
+    out->sampler.top_k = (uint32_t)options->top_k;
+  if (options->seed >= 0)
+    out->sampler.seed = (uint64_t)options->seed;
+  if (options->max_tokens == 0) {
+    usage_error (error, "--max-tokens must be at least 1");
+    return NULL;
+  }
+  for (guint i = 0; options->stops != NULL && options->stops[i] != NULL; i++)
+    if (options->stops[i][0] == '\0') {
+      usage_error (error, "--stop needs a text");
+      return NULL;
+    }
+  out->max_tokens =
+      options->max_tokens > 0 ? (guint)options->max_tokens : ks_settings_get_max_tokens (settings);
+  out->stops = g_strdupv (options->stops);
+  return g_steal_pointer (&out);
+}

@@ -1,0 +1,47 @@
+/* cli-options.h - the options that several commands share, and what they mean to the engine.
+ * Unset numbers are -1, unset texts NULL.  Threads: main. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include "app/ks-answer.h"
+#include "app/ks-engine-setup.h"
+#include "app/ks-model-registry.h"
+#include "app/ks-settings.h"
+
+G_BEGIN_DECLS
+
+typedef struct {
+  /* model */
+  char *model, *gate, *kv_type, *mode, *isa;
+  int threads;
+  /* memory */
+  char *budget, *kv_budget, *policy;
+  int entries, chunk, buffer, page, lookahead, floor, pin_first;
+  gint64 policy_seed;
+  gboolean keep_everything;
+  /* sampling */
+  double temperature, top_p, min_p, repeat_penalty;
+  int top_k, max_tokens;
+  gint64 seed;
+  char **stops;
+  /* output */
+  gboolean json;
+} CliOptions;
+
+void cli_options_init (CliOptions *options);
+void cli_options_clear (CliOptions *options);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (CliOptions, cli_options_clear)
+
+void cli_options_add_model (CliOptions *options, GOptionContext *context);
+void cli_options_add_memory (CliOptions *options, GOptionContext *context);
+void cli_options_add_sampling (CliOptions *options, GOptionContext *context);
+void cli_options_add_json (CliOptions *options, GOptionContext *context);
+
+/* Finds the model and its gate and checks every value.  KS_APP_ERROR_USAGE names what is wrong. */
+KsEngineOptions *cli_options_make_engine (const CliOptions *options, GError **error);
+KsAnswerOptions *cli_options_make_answer (const CliOptions *options, GError **error);
+gboolean cli_options_has_temperature (const CliOptions *options);
+/* "24MiB" and the like; 0 for NULL. */
+gboolean cli_parse_bytes (const char *text, guint64 *out, GError **error);
+
+G_END_DECLS

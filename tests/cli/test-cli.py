@@ -1,0 +1,349 @@
+#!/usr/bin/env python3
+"""keepsake-cli as a user runs it: exit codes, help, JSON, encodings, Ctrl-C, traces of golden cases.
+
+Usage: test-cli.py PROGRAM CASES.  Prints TAP.  Every check states a promise.
+"""
+# SPDX-License-Identifier: GPL-3.0-or-later
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+
+PROGRAM, CASES = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+MODEL = os.path.join(CASES, "llama", "model.gguf")
+GATE = os.path.join(CASES, "dbtrimkv", "gate_tied.safetensors")
+HOME = tempfile.TemporaryDirectory(prefix="keepsake-cli-")
+ENV = {k: v for k, v in os.environ.items() if not k.startswith(("KS_", "KEEPSAKE_", "XDG_"))}
+ENV.update(XDG_DATA_HOME=HOME.name + "/data", XDG_CONFIG_HOME=HOME.name + "/config",
+           XDG_CACHE_HOME=HOME.name + "/cache", LC_ALL="C.UTF-8")
+CHECKS = []
+
+
+def check(function):
+    CHECKS.append(function)
+    return function
+
+
+def run(*args, stdin=b"", env=None):
+    """(exit code, standard output, standard error), output as text."""
+    done = subprocess.run([PROGRAM, *args], input=stdin, capture_output=True, env=env or ENV,
+                          timeout=120, check=False)
+    return done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8")
+
+
+def write(name, data):
+    path = os.path.join(HOME.name, name)
+    with open(path, "wb") as file:
+        file.write(data)
+    return path
+
+
+def expect(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def expect_failure(code, args, *words, stdin=b""):
+    """The command ends with code and one sentence that holds the words."""
+    got, out, err = run(*args, stdin=stdin)
+    expect(got == code, f"{args}: exit {got}, want {code}: {err}")
+    lines = [line for line in err.splitlines() if line.startswith("keepsake-cli: ")]
+    expect(len(lines) == 1, f"{args}: one sentence wanted, got {err!r}")
+    for word in words:
+        expect(word in lines[0], f"{args}: {word!r} is not in {lines[0]!r}")
+
+
+@check
+def every_command_explains_itself():
+    commands = [[], ["ask"], ["chat"], ["models"], ["bench"], ["bench", "speed"], ["bench", "memory"],
+                ["bench", "recall"], ["inspect"], ["inspect", "gguf"], ["inspect", "tokens"],
+                ["inspect", "logits"], ["inspect", "evict"], ["devices"]]
+    for command in commands:
+        code, out, _ = run(*command, "--help")
+        expect(code == 0, f"{command}: exit {code}")
+        expect("Usage:" in out and "Examples:" in out, f"{command}: no usage or no examples")
+
+
+@check
+def wrong_options_end_with_2():
+    expect_failure(2, ["nonsense"], "nonsense")
+    expect_failure(2, ["ask", "--nonsense", "x"], "nonsense")
+    expect_failure(2, ["ask", "--model", MODEL, "--budget", "1GiB", "--entries", "5", "x"], "--entries")
+    expect_failure(2, ["ask", "--model", MODEL, "--budget", "plenty", "x"], "plenty")
+    expect_failure(2, ["ask", "--model", MODEL, "--policy", "magic", "x"], "magic")
+    expect_failure(2, ["ask", "--model", MODEL, "--kv-type", "q4_0", "x"], "f16")
+    expect_failure(2, ["ask", "--model", MODEL, "--top-p", "7", "x"], "top")
+    expect_failure(2, ["ask", "--model", MODEL, "--policy", "dbtrimkv", "x"], "--gate")
+    expect_failure(2, ["inspect", "tokens", "--model", MODEL], "--ids")
+    expect_failure(2, ["inspect", "tokens", "--model", MODEL, "--ids", "999999"], "999999")
+    expect(run()[0] == 2, "no command")
+    expect_failure(2, ["ask", "--model", MODEL], "empty", stdin=b"  \n")
+
+
+@check
+def bad_files_end_with_1_and_a_sentence():
+    with open(MODEL, "rb") as file:
+        head = file.read(100000)
+    expect_failure(1, ["ask", "--model", "/nonexistent/model.gguf", "x"], "/nonexistent/model.gguf")
+    expect_failure(1, ["ask", "--model", write("cut.gguf", head), "x"])
+    expect_failure(1, ["inspect", "gguf", write("text.gguf", b"this is no model file" * 9)])
+    expect_failure(1, ["inspect", "gguf", write("empty.gguf", b"")])
+    expect_failure(1, ["ask", "--model", MODEL, "--attach", HOME.name + "/missing.txt", "x"], "missing.txt")
+    expect_failure(1, ["ask", "x"], "run.sh", "--model")
+    expect_failure(1, ["ask", "--model", "no-such-name", "x"], "no-such-name")
+
+
+@check
+def a_gate_for_another_model_ends_with_4():
+    expect_failure(4, ["ask", "--model", os.path.join(CASES, "qwen2", "model.gguf"), "--gate", GATE, "x"])
+
+
+@check
+def a_budget_that_is_too_small_ends_with_3():
+    expect_failure(3, ["ask", "--model", MODEL, "--kv-budget", "1KiB", "x"])
+    expect_failure(3, ["ask", "--model", MODEL, "--budget", "1MiB", "x"])
+    long_text = write("long.txt", b"the lamp is green. " * 200)
+    expect_failure(3, ["ask", "--model", MODEL, "--keep-everything", "--entries", "150", "--attach", long_text,
+                       "x"], "fit")
+
+
+@check
+def json_is_complete_and_repeatable():
+    args = ["ask", "--model", MODEL, "--json", "--max-tokens", "12", "--temperature", "0.8", "--seed", "5",
+            "--entries", "64", "--chunk", "32", "one two three"]
+    first, second = run(*args), run(*args)
+    expect(first[0] == 0, first[2])
+    answer, again = json.loads(first[1]), json.loads(second[1])
+    expect(answer["answer"] == again["answer"], "same seed, another answer")
+    memory = answer["memory"]
+    expect(memory["kv_used_bytes"] <= memory["kv_budget_bytes"], "over the budget")
+    expect(memory["tokens_seen"] == answer["prompt_tokens"] + answer["answer_tokens"], "tokens do not add up")
+    expect(answer["gate"] is None and answer["policy"] == "keydiff-global", "stated policy")
+    expect("no retention gate" in first[2], "the policy of a model without a gate is said once")
+    for command in (["models", "--json"], ["devices", "--json"], ["inspect", "gguf", MODEL, "--json"],
+                    ["models", "describe", MODEL, "--json"]):
+        code, out, err = run(*command)
+        expect(code == 0, f"{command}: {err}")
+        json.loads(out)
+
+
+@check
+def an_answer_stops_at_limit_and_stop_string():
+    base = ["ask", "--model", MODEL, "--json", "--temperature", "0", "hello"]
+    full = json.loads(run(*base, "--max-tokens", "20")[1])
+    expect(full["answer_tokens"] == 20 and full["end"] == "limit", f"no limit: {full['end']}")
+    stop = full["answer"][4:6]
+    cut = json.loads(run(*base, "--max-tokens", "20", "--stop", stop)[1])
+    expect(cut["end"] == "stop", cut["end"])
+    expect(cut["answer"] == full["answer"][:full["answer"].index(stop)], "text behind the stop string is shown")
+
+
+@check
+def a_question_may_come_from_standard_input():
+    by_argument = json.loads(run("ask", "--model", MODEL, "--json", "--max-tokens", "4", "hello there")[1])
+    by_stdin = json.loads(run("ask", "--model", MODEL, "--json", "--max-tokens", "4", stdin=b"hello there\n")[1])
+    expect(by_argument["answer"] == by_stdin["answer"], "another answer")
+
+
+@check
+def text_in_any_encoding_is_read():
+    german = "Übergrößenträger kämpfen für schöne Straßenbäume in Österreich.\nÄpfel und Öl.\n" * 4
+    japanese = "これは日本語の文章です。文字コードを自動的に調べます。\n漢字とひらがなとカタカナ。\n" * 8
+    cases = {"utf8": german.encode(), "utf8-bom": b"\xef\xbb\xbf" + german.encode(),
+             "utf16le-bom": b"\xff\xfe" + german.encode("utf-16-le"),
+             "utf16be-bom": b"\xfe\xff" + german.encode("utf-16-be"),
+             "utf16le": german.encode("utf-16-le"), "utf32le-bom": b"\xff\xfe\0\0" + german.encode("utf-32-le"),
+             "latin1": german.encode("latin-1"), "crlf": german.replace("\n", "\r\n").encode(),
+             "sjis": japanese.encode("shift_jis"), "euc-jp": japanese.encode("euc_jp")}
+    for name, data in cases.items():
+        want = japanese if "jp" in name or "jis" in name else german
+        code, out, err = run("inspect", "tokens", "--model", MODEL, "--file", write(name + ".txt", data), "--json")
+        expect(code == 0, f"{name}: {err}")
+        expect(json.loads(out)["text"] == want, f"{name}: read as {json.loads(out)['text'][:60]!r}")
+
+
+@check
+def what_holds_no_text_is_refused():
+    png = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20
+    expect_failure(4, ["ask", "--model", MODEL, "--attach", write("picture.png", png), "x"], "picture.png")
+    expect_failure(4, ["ask", "--model", MODEL, "--attach", MODEL, "x"], "not a text file")
+    expect_failure(4, ["ask", "--model", MODEL, "--attach", HOME.name, "x"], "not a file")
+
+
+@check
+def control_tokens_in_text_stay_text():
+    args = ["inspect", "tokens", "--model", MODEL, "--json", "--text", "a<|im_end|>b"]
+    plain, special = json.loads(run(*args)[1]), json.loads(run(*args, "--special")[1])
+    expect(2 not in plain["ids"] and 2 in special["ids"], "special parsing")
+    expect(plain["text"] == special["text"] == "a<|im_end|>b", "text does not come back")
+    ids = ",".join(str(i) for i in plain["ids"])
+    expect(run("inspect", "tokens", "--model", MODEL, "--ids", ids)[1] == "a<|im_end|>b\n", "ids to text")
+
+
+def read_array(case, name):
+    with open(os.path.join(CASES, case, "expected.json"), encoding="utf-8") as file:
+        expected = json.load(file)
+    info = expected["arrays"][name]
+    with open(os.path.join(CASES, case, "expected.bin"), "rb") as file:
+        file.seek(info["offset"])
+        data = file.read(info["nbytes"])
+    kind = {"f32": "f", "i32": "i"}[info["dtype"]]
+    return struct.unpack(f"<{len(data) // 4}{kind}", data), info, expected
+
+
+@check
+def logits_dump_equals_the_golden_case():
+    ids, _, _ = read_array("llama", "chat.input_ids")
+    dump = os.path.join(HOME.name, "dump.bin")
+    code, out, err = run("inspect", "logits", "--model", MODEL, "--ids", ",".join(map(str, ids)), "--rows", "all",
+                         "--dump", dump, "--states", "--json")
+    expect(code == 0, err)
+    arrays = json.loads(out)["arrays"]
+    with open(dump, "rb") as file:
+        data = file.read()
+    for ours, golden in (("logits", "chat.logits"), ("embed_last", "chat.embed_last"),
+                         ("layer_out_last", "chat.layer_out_last"), ("final_norm_last", "chat.final_norm_last")):
+        want, info, _ = read_array("llama", golden)
+        expect(arrays[ours]["shape"] == info["shape"], f"{ours}: {arrays[ours]['shape']}")
+        begin = arrays[ours]["offset"]
+        got = struct.unpack(f"<{len(want)}f", data[begin:begin + arrays[ours]["nbytes"]])
+        worst = max(abs(a - b) for a, b in zip(got, want))
+        expect(worst <= info["tol_abs"], f"{ours}: off by {worst}")
+
+
+@check
+def eviction_traces_equal_the_golden_cases():
+    ids, _, expected = read_array("dbtrimkv", "input_ids")
+    for name, case in expected["cases"].items():
+        gate = os.path.join(CASES, "dbtrimkv", f"gate_{case['gate']}.safetensors")
+        n_tok = sum(case["chunks"])
+        code, out, err = run(
+            "inspect", "evict", "--model", MODEL, "--gate", gate, "--ids", ",".join(map(str, ids[:n_tok])),
+            "--chunks", ",".join(map(str, case["chunks"])), "--entries", str(case["M"]), "--buffer", str(case["B"]),
+            "--lookahead", str(case["lookahead_n"]), "--floor", str(case["floor_per_stream"]), "--json")
+        expect(code == 0, f"{name}: {err}")
+        trace = json.loads(out)
+        expect(len(trace["events"]) == len(case["events"]), f"{name}: {len(trace['events'])} evictions")
+        expect(trace["peak_entries"] == case["peak_entries"], f"{name}: peak {trace['peak_entries']}")
+        got = []
+        for i, (event, want) in enumerate(zip(trace["events"], case["events"])):
+            for key in ("seen", "entries_before", "entries_after"):
+                expect(event[key] == want[key], f"{name}: {key} {event[key]}, want {want[key]}")
+            # With a floor the reference names the global cut, not the last survivor.
+            if case["floor_per_stream"] == 0:
+                expect(abs(event["score_of_last_kept"] - want["score_of_last_kept"]) < 1e-4, f"{name}: score")
+            got += [[i, layer, head, pos] for layer, heads in enumerate(event["survivors"])
+                    for head, stream in enumerate(heads) for pos in stream]
+        if case["events"]:
+            flat = read_array("dbtrimkv", name + ".survivors")[0]
+            want_rows = [list(flat[i:i + 4]) for i in range(0, len(flat), 4)]
+            expect(sorted(got) == sorted(want_rows), f"{name}: other survivors")
+
+
+def start(*args):
+    process = subprocess.Popen([PROGRAM, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, env=ENV)
+    timer = threading.Timer(100, process.kill)
+    timer.start()
+    return process, timer
+
+
+def wait_for(process, marker, seen=b""):
+    """Reads standard error until marker stands in it; gives everything read so far."""
+    while marker not in seen:
+        block = process.stderr.read1(4096)
+        expect(block, f"ended before {marker}: {seen}")
+        seen += block
+    return seen
+
+
+@check
+def ctrl_c_ends_with_130_and_a_line():
+    text = write("endless.txt", b"The quick brown fox jumps over the lazy dog again. " * 20000)
+    process, timer = start("ask", "--model", MODEL, "--entries", "64", "--attach", text, "x")
+    wait_for(process, b"trained")
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate()
+    timer.cancel()
+    expect(process.returncode == 130, f"exit {process.returncode}: {rest}")
+    expect(b"keepsake-cli: cancelled" in rest, f"no line: {rest}")
+
+
+@check
+def ctrl_c_in_chat_keeps_the_conversation():
+    text = write("endless.txt", b"The quick brown fox jumps over the lazy dog again. " * 20000)
+    process, timer = start("chat", "--model", MODEL, "--entries", "64", "--max-tokens", "4", "--json", "--attach", text)
+    process.stdin.write(b"what is it?\n")
+    process.stdin.flush()
+    seen = wait_for(process, b"trained")
+    process.send_signal(signal.SIGINT)
+    seen = wait_for(process, b"dropped", seen)
+    out, rest = process.communicate(b"hello\n/quit\n")
+    timer.cancel()
+    expect(process.returncode == 0, f"exit {process.returncode}: {seen + rest}")
+    answer = json.loads(out)
+    expect(answer["prompt_tokens"] < 200, "the dropped message is still there")
+
+
+@check
+def chat_keeps_its_memory_and_moves_its_budget():
+    lines = b"hello there\n/kv-budget 1MiB\n/stats\n/entries 40\nand now?\n/policy streaming\n/nonsense\n/continue\n/quit\n"
+    code, out, err = run("chat", "--model", MODEL, "--gate", GATE, "--json", "--max-tokens", "6", "--kv-budget", "4MiB",
+                         "--chunk", "32", "--temperature", "0", stdin=lines)
+    expect(code == 0, err)
+    decoder, answers, at = json.JSONDecoder(), [], 0
+    while out[at:].strip():
+        at += len(out[at:]) - len(out[at:].lstrip())
+        answer, length = decoder.raw_decode(out[at:])
+        answers.append(answer)
+        at += length
+    expect(len(answers) >= 3, f"{len(answers)} results: {err}")
+    first, stats, second = answers[:3]
+    expect(first["memory"]["kv_budget_bytes"] > 3 << 20, "the first budget")
+    expect(stats["memory"]["kv_budget_bytes"] <= 1 << 20, "the budget did not move")
+    expect(second["memory"]["tokens_seen"] > first["memory"]["tokens_seen"], "the conversation starts anew")
+    expect(second["memory"]["entries_per_stream"] <= 40, "entries")
+    expect("/nonsense" in err, "an unknown command is named")
+
+
+@check
+def bench_measures_and_judges():
+    text = write("bench.txt", b"The keeper walks to the lamp and back. " * 300)
+    code, out, err = run("bench", "memory", "--model", MODEL, "--file", text, "--tokens", "1200", "--step", "200",
+                         "--decode", "8", "--entries", "64", "--json")
+    result = json.loads(out)
+    expect(len(result["samples"]) == 6, f"{len(result['samples'])} samples")
+    expect(result["verdicts"]["within_budget"], f"over the budget: {err}")
+    code, out, err = run("bench", "speed", "--model", MODEL, "--file", text, "--prompt", "64", "--depths", "0,100",
+                         "--decode", "4", "--repeat", "1", "--json")
+    expect(code == 0 and len(json.loads(out)["rows"]) == 3, err)
+    code, out, err = run("bench", "recall", "--model", MODEL, "--gate", GATE, "--prompts", "2", "--words", "60",
+                         "--entries", "32", "--answer-tokens", "2", "--json")
+    expect(code == 0, err)
+    policies = json.loads(out)["policies"]
+    expect([p["policy"] for p in policies] == ["full", "dbtrimkv", "streaming", "keydiff", "random"], "policies")
+    expect(all(len(p["items"]) == 2 for p in policies), "prompts")
+
+
+def main():
+    failed = 0
+    print(f"1..{len(CHECKS)}")
+    for number, function in enumerate(CHECKS, 1):
+        try:
+            function()
+            result = "ok"
+        except (AssertionError, OSError, ValueError, KeyError, IndexError, subprocess.TimeoutExpired) as error:
+            print(f"# {type(error).__name__}: {str(error)[:2000]}".replace("\n", "\n# "))
+            result = "not ok"
+            failed += 1
+        print(f"{result} {number} - {function.__name__}", flush=True)
+    HOME.cleanup()
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -12,6 +12,8 @@ PRINTS = re.compile(r"\b(printf|vprintf|puts|putchar|perror|exit|_exit|quick_exi
                     r"\bf(?:puts|putc|write)\s*\([^;]*\bstd(?:out|err)\b")
 HEAP = re.compile(r"(?<![\w>.])(malloc|calloc|realloc|free|strdup|strndup|aligned_alloc|posix_memalign|asprintf|"
                   r"vasprintf)\s*\(")
+# What libc allocated itself goes back to libc: scandir in backend.c.
+HEAP_ALLOWED = {("engine/backend.c", "free")}
 MACRO_JUMP = re.compile(r"^[ \t]*#[ \t]*define\b(?:[^\n]*\\\n)*[^\n]*\b(return|goto)\b", re.M)
 LATER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 SPEAKS = ("app/cli-", "ui/main.c", "media/worker-main.c", "tests/")
@@ -41,6 +43,8 @@ def check_code(path, text):
     complaints = []
     for pattern, why in rules:
         for match in pattern.finditer(code):
+            if pattern is HEAP and (path, match.group(1)) in HEAP_ALLOWED:
+                continue
             word = re.sub(r"\s+", " ", match.group(0))[-40:].rstrip("(")
             complaints.append(f"{path}:{lintlib.line_of(code, match.start())}: {word}: {why}")
     return complaints

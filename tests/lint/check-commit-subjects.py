@@ -10,7 +10,8 @@ import lintlib
 SUBJECT = re.compile(r"^[a-z0-9.][A-Za-z0-9._/{},+ -]*: [^A-Z\s].*[^.\s]$")
 
 # Published before this check ran over it; history is not rewritten for that.
-KNOWN = {"445b82aefe96bdd0f3df4165d6cb5c48cef5b695": "76 columns"}
+KNOWN = {"445b82aefe96bdd0f3df4165d6cb5c48cef5b695": "76 columns",
+         "88bad11b07fecd728cf765dc53ebcd19695a4102": "74 columns"}
 
 
 def check(subjects):

@@ -45,7 +45,7 @@ def is_test_data(path):
 
 
 def is_c(path):
-    return path.endswith((".c", ".h", ".cu"))
+    return path.endswith((".c", ".h", ".cu", ".inc"))
 
 
 def is_generated(path):

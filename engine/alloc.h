@@ -1,8 +1,7 @@
 /* alloc.h - the counted allocator, checked size arithmetic and the per-step arena.
- * Every byte the engine takes from the system goes through one ks_alloc, by kind, so that the window
- * can show it and a test can make any single allocation fail.
- * Counts include the overhead of 128 bytes a block.
- * Invariant: the sum over kinds of current bytes <= limit at every return.
+ * Every byte the engine takes from the system goes through one ks_alloc, by kind, so that the
+ * window can show it and a test can make any single allocation fail. Counts include the overhead of
+ * 128 bytes a block. Invariant: the sum over kinds of current bytes <= limit at every return.
  * Threads: ks_mem_* may be called from any thread; an arena belongs to one thread. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once

@@ -1,9 +1,10 @@
 /* backend.h - the one table through which the engine computes.
- * A backend owns device memory (ks_dptr, never dereferenced outside) and runs a step: operations are
- * recorded between step_begin and step_end and run in order.  All operations are mandatory; what a
- * device cannot do (a weight type) it says through supports_weight when a model is loaded.
+ * A backend owns device memory (ks_dptr, never dereferenced outside) and runs a step: operations
+ * are recorded between step_begin and step_end and run in order.  All operations are mandatory;
+ * what a device cannot do (a weight type) it says through supports_weight when a model is loaded.
  * The CPU backend defines every operation; others are compared with it (tests/ops).
  * Shapes are row-major, last index fastest; activations are f32.
+ * Over 200 lines because the table and its descriptors are one contract.
  * Threads: one thread drives a device.  Source: docs/adr/0008-backend-table.md, docs/method.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
@@ -17,8 +18,14 @@ KS_BEGIN_DECLS
 
 typedef uint64_t ks_dptr; /* device address; 0 = none; adding bytes is allowed */
 
-typedef enum ks_act { KS_ACT_NONE, KS_ACT_SILU, KS_ACT_GELU_TANH, KS_ACT_GELU_ERF, KS_ACT_GELU_QUICK,
-                      KS_ACT_RELU6 } ks_act;
+typedef enum ks_act {
+  KS_ACT_NONE,
+  KS_ACT_SILU,
+  KS_ACT_GELU_TANH,
+  KS_ACT_GELU_ERF,
+  KS_ACT_GELU_QUICK,
+  KS_ACT_RELU6
+} ks_act;
 typedef enum ks_compute_mode { KS_COMPUTE_EXACT, KS_COMPUTE_FAST } ks_compute_mode;
 
 /* A weight matrix: n_out rows of n_in elements, each row contiguous. */
@@ -46,8 +53,8 @@ typedef struct ks_op_add_rows {
 
 /* out = x / rms(x) * w (rms_norm), or (x - mean) / std * w + b (layer_norm).  out may be x. */
 typedef struct ks_op_norm {
-  ks_dptr x, out;   /* f32, rows of n_col */
-  ks_dptr w, b;     /* f32 [n_col]; 0 = ones / zeros */
+  ks_dptr x, out; /* f32, rows of n_col */
+  ks_dptr w, b;   /* f32 [n_col]; 0 = ones / zeros */
   uint32_t n_row, n_col;
   size_t x_stride, out_stride; /* floats from row to row; 0 = n_col */
   float eps;
@@ -64,7 +71,7 @@ typedef enum ks_epilogue {
 /* One to three matrices over one input: the input is read (in fast mode: quantised) once. */
 typedef struct ks_op_linear {
   uint32_t n_w;
-  ks_weight w[3]; /* equal n_in */
+  ks_weight w[3];  /* equal n_in */
   ks_dptr bias[3]; /* f32 [n_out] or 0 */
   ks_dptr x;       /* f32 [n_tok, n_in] */
   ks_dptr y[3];    /* f32 [n_tok, n_out] */
@@ -90,9 +97,9 @@ typedef struct ks_op_rope {
   ks_dptr q, k; /* either may be 0 */
   uint32_t n_tok, n_head, n_kv_head, head_dim, n_rot;
   size_t q_stride, k_stride; /* floats from token to token; 0 = dense */
-  ks_dptr pos;      /* i32 [3, n_tok] */
-  ks_dptr inv_freq; /* f32 [n_rot/2] */
-  ks_dptr axis;     /* u8 [n_rot/2], 0 = t, 1 = h, 2 = w; 0 pointer = all t */
+  ks_dptr pos;               /* i32 [3, n_tok] */
+  ks_dptr inv_freq;          /* f32 [n_rot/2] */
+  ks_dptr axis;              /* u8 [n_rot/2], 0 = t, 1 = h, 2 = w; 0 pointer = all t */
   float mscale;
   bool neox;
 } ks_op_rope;
@@ -128,8 +135,9 @@ typedef struct ks_kv_view {
 typedef struct ks_op_kv_append {
   ks_kv_view kv;
   uint32_t layer, n_tok;
-  uint32_t pos0;          /* sequence index of the first new token; they are consecutive */
-  ks_dptr k, v, log_beta; /* f32 [n_tok, n_kv_head, k_dim | v_dim], f32 [n_tok, n_kv_head] or 0 (= 0) */
+  uint32_t pos0; /* sequence index of the first new token; they are consecutive */
+  ks_dptr k, v,
+      log_beta; /* f32 [n_tok, n_kv_head, k_dim | v_dim], f32 [n_tok, n_kv_head] or 0 (= 0) */
   size_t k_stride, v_stride; /* floats from token to token; 0 = dense */
 } ks_op_kv_append;
 
@@ -150,20 +158,21 @@ typedef struct ks_op_attention {
   uint32_t mass_window;
 } ks_op_attention;
 
-/* Full attention inside segments (tower windows, tiles): rows seg[i] .. seg[i+1]-1 see each other. */
+/* Full attention inside segments (tower windows, tiles): rows seg[i] .. seg[i+1]-1 see each other.
+ */
 typedef struct ks_op_attn_segments {
   ks_dptr q, k, v, out; /* f32 [n_row, n_head, head_dim] */
   uint32_t n_row, n_head, head_dim;
-  size_t qkv_stride;       /* floats from row to row of q, k, v; 0 = dense */
-  const uint32_t *seg;     /* host, [n_seg + 1], copied */
+  size_t qkv_stride;   /* floats from row to row of q, k, v; 0 = dense */
+  const uint32_t *seg; /* host, [n_seg + 1], copied */
   uint32_t n_seg;
   float scale;
   ks_dptr received; /* optional f32 [n_row]: attention received, mean over heads and queries */
 } ks_op_attn_segments;
 
 /* Retention gate of one layer: log_beta [n_tok, n_kv_head] <= 0.
- * Tied (w2 set): z = w3 act(w2 act(w1 x + b1) + b2) + b3.  Local (w2.data 0): z = w3 act(w1 x + b1) + b3.
- * log_beta = logsigmoid(z).  All weights f32. */
+ * Tied (w2 set): z = w3 act(w2 act(w1 x + b1) + b2) + b3.  Local (w2.data 0): z = w3 act(w1 x + b1)
+ * + b3. log_beta = logsigmoid(z).  All weights f32. */
 typedef struct ks_op_gate {
   ks_weight w1, w2, w3;
   ks_dptr b1, b2, b3;
@@ -181,7 +190,9 @@ typedef struct ks_op_pool {
 } ks_op_pool;
 
 /* Half-open range of sequence indices. */
-typedef struct ks_pos_range { uint32_t begin, end; } ks_pos_range;
+typedef struct ks_pos_range {
+  uint32_t begin, end;
+} ks_pos_range;
 
 /* Retention scores of every live entry, stream after stream in one array; f32 product and sum
  * rounded apart.  Entries in a pin range get +inf, entries with pos < live_from[layer] -inf. */
@@ -190,28 +201,29 @@ typedef struct ks_op_kv_score {
   ks_dptr out;   /* f32 [total live entries] */
   uint32_t seen; /* tokens processed so far */
   uint32_t lookahead;
-  const uint32_t *live_from;   /* host [n_layer] */
-  const ks_pos_range *pins;    /* host, sorted, disjoint */
+  const uint32_t *live_from; /* host [n_layer] */
+  const ks_pos_range *pins;  /* host, sorted, disjoint */
   uint32_t n_pin;
 } ks_op_kv_score;
 
-/* Keeps the n_keep best entries over all streams: larger score, then larger pos, then smaller layer,
- * then smaller head; entries scored -inf are dropped in any case.  With floor m the counts come from
- * the global top n_keep - n_stream * m, plus m each (clipped), then the best inside each stream.
- * per_stream_keep (host, [n_stream]) overrides both with a count per stream. */
+/* Keeps the n_keep best entries over all streams: larger score, then larger pos, then smaller
+ * layer, then smaller head; entries scored -inf are dropped in any case.  With floor m the counts
+ * come from the global top n_keep - n_stream * m, plus m each (clipped), then the best inside each
+ * stream. per_stream_keep (host, [n_stream]) overrides both with a count per stream. */
 typedef struct ks_op_kv_select {
   ks_kv_view kv;
-  ks_dptr scores;  /* f32, as kv_score lays them out */
-  ks_dptr keep;    /* u8 [total live entries] out */
+  ks_dptr scores; /* f32, as kv_score lays them out */
+  ks_dptr keep;   /* u8 [total live entries] out */
   uint64_t n_keep;
   uint32_t floor;
   const uint32_t *per_stream_keep;
-  uint32_t *out_n_keep;       /* host [n_stream]: survivors per stream */
-  float *out_last_kept;       /* host, may be NULL: score of the last survivor */
-  float *out_first_dropped;   /* host, may be NULL */
+  uint32_t *out_n_keep;     /* host [n_stream]: survivors per stream */
+  float *out_last_kept;     /* host, may be NULL: score of the last survivor */
+  float *out_first_dropped; /* host, may be NULL */
 } ks_op_kv_select;
 
-/* Slides the marked entries of every stream to its front, in order.  The host releases the pages. */
+/* Slides the marked entries of every stream to its front, in order.  The host releases the pages.
+ */
 typedef struct ks_op_kv_compact {
   ks_kv_view kv;
   ks_dptr keep; /* u8 [total live entries] */
@@ -223,10 +235,10 @@ typedef struct ks_op_logits_topk {
   uint32_t n_row, n_vocab, k;
   const int32_t *ids; /* host */
   uint32_t n_id;
-  int32_t *out_ids;    /* host [n_row, k], best first; ties: smaller id first */
-  float *out_logits;   /* host [n_row, k] */
+  int32_t *out_ids;     /* host [n_row, k], best first; ties: smaller id first */
+  float *out_logits;    /* host [n_row, k] */
   float *out_logsumexp; /* host [n_row] */
-  float *out_listed;   /* host [n_row, n_id] */
+  float *out_listed;    /* host [n_row, n_id] */
 } ks_op_logits_topk;
 
 typedef struct ks_dev ks_dev; /* an opened device, private to its backend */
@@ -239,11 +251,11 @@ typedef struct ks_dev_info {
 } ks_dev_info;
 
 typedef struct ks_dev_params {
-  ks_alloc *alloc;  /* host allocations, and device ones where the device is main memory */
-  uint32_t index;   /* which device of this backend */
+  ks_alloc *alloc;   /* host allocations, and device ones where the device is main memory */
+  uint32_t index;    /* which device of this backend */
   uint32_t n_thread; /* CPU: 0 = all physical cores allowed */
   ks_compute_mode mode;
-  const char *isa;  /* CPU, tests: "scalar", "avx2", "avx512" or NULL = best */
+  const char *isa; /* CPU, tests: "scalar", "avx2", "avx512" or NULL = best */
 } ks_dev_params;
 
 /* Called between operations of a step and at least every 50 ms of work; true stops the step. */
@@ -261,14 +273,16 @@ typedef struct ks_backend_table {
   ks_status (*mem_new)(ks_dev *dev, ks_mem_kind kind, size_t n_bytes, ks_dptr *out, ks_error *err);
   void (*mem_free)(ks_dev *dev, ks_dptr p);
   /* Weights: the CPU uses the host bytes in place (they must stay), other devices copy them. */
-  ks_status (*weight_bind)(ks_dev *dev, const void *host, size_t n_bytes, ks_dptr *out, ks_error *err);
+  ks_status (*weight_bind)(ks_dev *dev, const void *host, size_t n_bytes, ks_dptr *out,
+                           ks_error *err);
   void (*weight_unbind)(ks_dev *dev, ks_dptr p, size_t n_bytes);
   ks_status (*upload)(ks_dev *dev, ks_dptr dst, const void *src, size_t n_bytes, ks_error *err);
   ks_status (*download)(ks_dev *dev, void *dst, ks_dptr src, size_t n_bytes, ks_error *err);
   /* A reserved address range, backed piece by piece; offsets and sizes are multiples of 64 KiB.
    * range_drop gives the memory back to the system at once. */
   ks_status (*range_new)(ks_dev *dev, size_t n_bytes, ks_dptr *out, ks_error *err);
-  ks_status (*range_commit)(ks_dev *dev, ks_dptr range, size_t offset, size_t n_bytes, ks_error *err);
+  ks_status (*range_commit)(ks_dev *dev, ks_dptr range, size_t offset, size_t n_bytes,
+                            ks_error *err);
   void (*range_drop)(ks_dev *dev, ks_dptr range, size_t offset, size_t n_bytes);
   void (*range_free)(ks_dev *dev, ks_dptr range, size_t n_bytes);
 
@@ -299,8 +313,8 @@ typedef struct ks_backend_table {
   ks_status (*kv_read)(ks_dev *dev, const ks_kv_view *kv, uint32_t stream, uint32_t begin,
                        uint32_t end, float *k, float *v, float *log_beta, uint32_t *pos, float *aux,
                        ks_error *err);
-  /* Rotates the stored keys of a stream by delta[e] positions per axis (re-map): the rope fields of op
-   * (n_rot, inv_freq, axis, neox) say how; delta is host i32 [3, n_entry]. */
+  /* Rotates the stored keys of a stream by delta[e] positions per axis (re-map): the rope fields of
+   * op (n_rot, inv_freq, axis, neox) say how; delta is host i32 [3, n_entry]. */
   ks_status (*kv_rotate)(ks_dev *dev, const ks_kv_view *kv, uint32_t stream, const ks_op_rope *rope,
                          const int32_t *delta, ks_error *err);
   ks_status (*kv_move_page)(ks_dev *dev, const ks_kv_view *kv, uint32_t dst_page, uint32_t src_page,
@@ -316,17 +330,18 @@ typedef struct ks_backend {
 /* The CPU's table, always there. */
 const ks_backend_table *ks_cpu_backend_entry(void);
 
-/* Registry: the CPU first, then the modules libkeepsake-*.so found in the module folder (environment
- * KEEPSAKE_MODULE_DIR, else where the program was installed).  The folder is read on the first call of
- * any of these functions; the registry does not change after that.
- * Any thread.  Errors of open: KS_ERR_UNSUPPORTED for an unknown name, with the reasons kept, and what
- * the backend says. */
+/* Registry: the CPU first, then the modules libkeepsake-*.so found in the module folder
+ * (environment KEEPSAKE_MODULE_DIR, else where the program was installed).  The folder is read on
+ * the first call of any of these functions; the registry does not change after that. Any thread.
+ * Errors of open: KS_ERR_UNSUPPORTED for an unknown name, with the reasons kept, and what the
+ * backend says. */
 KS_CHECK ks_status ks_backend_open(const char *name, const ks_dev_params *params, ks_backend *out,
                                    ks_error *err);
 void ks_backend_close(ks_backend *be); /* a closed or zeroed one is allowed */
 /* Fills at most capacity tables and returns how many there are. */
 size_t ks_backend_list(const ks_backend_table **tables, size_t capacity);
-/* Why module i of those that were found could not be used ("file: reason"); NULL behind the last. */
+/* Why module i of those that were found could not be used ("file: reason"); NULL behind the last.
+ */
 const char *ks_backend_get_refusal(size_t i);
 
 KS_END_DECLS

@@ -28,9 +28,9 @@ typedef enum ks_dtype {
 } ks_dtype;
 
 typedef struct ks_dtype_info {
-  const char *name;       /* "Q4_1" */
-  uint32_t block_elems;   /* elements per block */
-  uint32_t block_bytes;   /* bytes per block */
+  const char *name;     /* "Q4_1" */
+  uint32_t block_elems; /* elements per block */
+  uint32_t block_bytes; /* bytes per block */
   bool is_quantised;
 } ks_dtype_info;
 

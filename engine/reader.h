@@ -36,8 +36,8 @@ void ks_map_close(ks_map *map); /* NULL is allowed */
 const unsigned char *ks_map_get_data(const ks_map *map);
 size_t ks_map_get_size(const ks_map *map);
 const char *ks_map_get_path(const ks_map *map);
-/* True once a read of the mapping failed or the file became shorter; every result computed since the
- * last check is worthless and must become KS_ERR_IO. */
+/* True once a read of the mapping failed or the file became shorter; every result computed since
+ * the last check is worthless and must become KS_ERR_IO. */
 bool ks_map_is_lost(const ks_map *map);
 
 KS_END_DECLS

@@ -1,6 +1,6 @@
 /* safetensors.h - reader and writer of the safetensors container, used for retention gates.
- * Safe against hostile files: header length, offsets, overlaps and shapes are checked, JSON depth is
- * bounded.  The only engine file that uses cJSON.  Source: docs/formats/gate.md. */
+ * Safe against hostile files: header length, offsets, overlaps and shapes are checked, JSON depth
+ * is bounded.  The only engine file that uses cJSON.  Source: docs/formats/gate.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 

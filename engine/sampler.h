@@ -1,7 +1,7 @@
 /* sampler.h - seeded chain that picks the next token from logits, and stop-string matching.
- * Order: repetition penalty, greedy if temperature is 0, else temperature, top-k, top-p, min-p, draw.
- * Same seed, same logits, same ids on every machine (PCG64, no libm in the draw's decisions beyond exp).
- * Threads: a sampler belongs to one thread.  Source: docs/method.md. */
+ * Order: repetition penalty, greedy if temperature is 0, else temperature, top-k, top-p, min-p,
+ * draw. Same seed, same logits, same ids on every machine (PCG64, no libm in the draw's decisions
+ * beyond exp). Threads: a sampler belongs to one thread.  Source: docs/method.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -28,7 +28,8 @@ KS_CHECK ks_status ks_sampler_new(ks_alloc *a, const ks_sampler_params *params, 
 void ks_sampler_free(ks_sampler *s); /* NULL is allowed */
 /* Picks from logits [n_vocab] (untouched).  NaN counts as minus infinity.  Does not allocate. */
 ks_token ks_sampler_pick(ks_sampler *s, const float *logits);
-/* Tells the sampler which token became part of the text (prompt tokens too, if they should count). */
+/* Tells the sampler which token became part of the text (prompt tokens too, if they should count).
+ */
 void ks_sampler_accept(ks_sampler *s, ks_token id);
 void ks_sampler_reset(ks_sampler *s, uint64_t seed);
 

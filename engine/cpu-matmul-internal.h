@@ -2,7 +2,8 @@
  * ks_cpu_linear (cpu-matmul.c) cuts an operation into units of rows and knows two ways:
  *   many tokens: blocks of weight rows are unpacked once into panels [n_k, panel_rows] of f32 and
  *                multiplied with tiles of tile_tok tokens held in registers;
- *   few tokens:  each weight row is unpacked in registers and multiplied at once (multiply_rows).
+ *   few tokens:  each weight row is unpacked in registers and multiplied at once (multiply_rows); a
+ *                unit's rows stay in the cache from token to token.
  * Threads: pure functions. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
@@ -17,15 +18,13 @@ KS_BEGIN_DECLS
 /* n_elem elements, whole blocks, from any address to f32. */
 typedef void (*ks_unpack_fn)(ks_dtype dtype, const void *blocks, float *dst, size_t n_elem);
 
-/* Rows of one weight times few tokens. */
+/* Rows of one weight times one token. */
 typedef struct ks_rows_job {
   ks_dtype dtype;
   const unsigned char *rows;
   size_t row_bytes, n_row, n_in;
-  const float *x; /* [n_tok] rows, x_stride floats apart; packed ones where the type asks for it */
-  size_t x_stride, n_tok;
-  float *out; /* out[t * out_stride + row] */
-  size_t out_stride;
+  const float *x; /* [n_in]; packed where the type asks for it */
+  float *out;     /* [n_row] */
 } ks_rows_job;
 
 typedef struct ks_cpu_matmul_fns {

@@ -17,6 +17,7 @@
 #define SUPER_K ((size_t)256)   /* the same for types with blocks of 256 */
 #define BLOCK_TOK ((size_t)480) /* tokens per block of products, a multiple of every tile */
 #define TILES_PER_GROUP 16u     /* tiles whose inputs stay in the L2 cache */
+#define ROW_PAD ((size_t)8)     /* unpacked rows a power of two apart would share cache sets */
 #define FEW_ROWS_BYTES ((size_t)16 << 10)
 
 #define ROUND_UP(n, unit) (((n) + (unit)-1) / (unit) * (unit))
@@ -51,14 +52,12 @@ plain_multiply_rows(const ks_rows_job *job)
   for (size_t r = 0; r < job->n_row; r++) {
     const unsigned char *row = job->rows + r * job->row_bytes;
 
-    for (size_t t = 0; t < job->n_tok; t++)
-      job->out[t * job->out_stride + r] = 0;
+    job->out[r] = 0;
     for (size_t k = 0; k < job->n_in; k += SUPER_K) {
       size_t n = job->n_in - k < SUPER_K ? job->n_in - k : SUPER_K;
 
       ks_dequantise_row(job->dtype, row + k / info->block_elems * info->block_bytes, w, n);
-      for (size_t t = 0; t < job->n_tok; t++)
-        job->out[t * job->out_stride + r] += dot(w, job->x + t * job->x_stride + k, n);
+      job->out[r] += dot(w, job->x + k, n);
     }
   }
 }
@@ -156,7 +155,9 @@ const ks_cpu_matmul_fns *
 ks_cpu_matmul_get(ks_isa isa)
 {
 #if defined(__x86_64__)
-  if (isa >= KS_ISA_AVX2)
+  if (isa == KS_ISA_AVX512)
+    return &ks_cpu_matmul_avx512;
+  if (isa == KS_ISA_AVX2)
     return &ks_cpu_matmul_avx2;
 #endif
   (void)isa;
@@ -245,7 +246,7 @@ make_plan(const ks_cpu_ctx *ctx, const ks_op_linear *op, size_t n_member)
   } else {
     p.panels_at = p.total;
     p.rows_at = p.panels_at + p.unit_rows * p.block_k;
-    p.total = p.rows_at + fns->panel_rows * p.block_k;
+    p.total = p.rows_at + fns->panel_rows * (p.block_k + ROW_PAD);
   }
   return p;
 }
@@ -280,14 +281,16 @@ static void
 fill_panels(const ks_cpu_matmul_fns *fns, const ks_weight *w, size_t row0, size_t n_row, size_t k,
             size_t n_k, float *rows, float *panels)
 {
+  const size_t stride = n_k + ROW_PAD;
+
   for (size_t p = 0; p < n_row; p += fns->panel_rows) {
     for (size_t r = 0; r < fns->panel_rows; r++) {
       if (p + r < n_row)
-        fns->unpack[w->dtype](w->dtype, weight_at(w, row0 + p + r, k), rows + r * n_k, n_k);
+        fns->unpack[w->dtype](w->dtype, weight_at(w, row0 + p + r, k), rows + r * stride, n_k);
       else
-        memset(rows + r * n_k, 0, n_k * sizeof(*rows));
+        memset(rows + r * stride, 0, n_k * sizeof(*rows));
     }
-    fns->transpose(rows, n_k, n_k, panels + p * n_k);
+    fns->transpose(rows, stride, n_k, panels + p * n_k);
   }
 }
 
@@ -328,18 +331,14 @@ multiply_few(const ks_cpu_matmul_fns *fns, const plan *p, const ks_op_linear *op
                      .rows = weight_at(w, row0, 0),
                      .row_bytes = w->row_bytes,
                      .n_row = n_row,
-                     .n_in = w->n_in,
-                     .x = ks_cpu_ptr(op->x),
-                     .x_stride = x_stride(op),
-                     .n_tok = op->n_tok,
-                     .out = c,
-                     .out_stride = p->unit_rows};
+                     .n_in = w->n_in};
 
-  if (fns->wants_packed[w->dtype]) {
-    job.x = scratch + p->packed_at;
-    job.x_stride = p->pack_floats;
+  for (size_t t = 0; t < op->n_tok; t++) {
+    job.x = fns->wants_packed[w->dtype] ? scratch + p->packed_at + t * p->pack_floats
+                                        : (const float *)ks_cpu_ptr(op->x) + t * x_stride(op);
+    job.out = c + t * p->unit_rows;
+    fns->multiply_rows[w->dtype](&job);
   }
-  fns->multiply_rows[w->dtype](&job);
 }
 
 /* --- epilogue --- */

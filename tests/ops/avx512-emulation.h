@@ -58,3 +58,11 @@ ks_emu_cvtepi8_epi32(__m128i x)
 }
 #undef _mm512_cvtepi8_epi32
 #define _mm512_cvtepi8_epi32(x) ks_emu_cvtepi8_epi32(x)
+
+static inline __m512i
+ks_emu_cvtepu8_epi32(__m128i x)
+{
+  return ks_emu_join_epi32(_mm256_cvtepu8_epi32(x), _mm256_cvtepu8_epi32(_mm_srli_si128(x, 8)));
+}
+#undef _mm512_cvtepu8_epi32
+#define _mm512_cvtepu8_epi32(x) ks_emu_cvtepu8_epi32(x)

@@ -232,7 +232,7 @@ check(bench *b, const ks_cpu_matmul_fns *fns, const char *isa, const matrix *m,
 }
 
 #ifdef KS_EMULATED_AVX512
-extern const ks_cpu_matmul_fns ks_cpu_matmul_emulated;
+extern const ks_cpu_matmul_fns ks_cpu_matmul_avx512_emulated;
 #endif
 
 /* The sets of kernels that can run here. */
@@ -254,7 +254,7 @@ list_fns(const ks_cpu_matmul_fns *fns[4], const char *names[4])
   }
 #ifdef KS_EMULATED_AVX512
   if (best >= KS_ISA_AVX2) {
-    fns[n] = &ks_cpu_matmul_emulated;
+    fns[n] = &ks_cpu_matmul_avx512_emulated;
     names[n++] = "avx512 (emulated)";
   }
 #endif

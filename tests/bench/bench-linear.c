@@ -1,0 +1,249 @@
+/* bench-linear.c - how fast linear is for each weight type, beside what the machine can do at most.
+ * usage: bench-linear [threads [n_in n_out [isa [type]]]]
+ * Prints a table: products for prompts in GFLOP/s beside the peak of fused multiply-adds, products
+ * for single tokens in GB/s of weights beside the bandwidth of reading memory.  Best of several
+ * runs, since other programs disturb.  Not a test. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "engine/cpu-matmul-internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#define N_TOK 512u
+#define READ_BYTES ((size_t)192 << 20)
+#define PEAK_ROUNDS 1000000
+
+static const ks_dtype all_types[] = {KS_DTYPE_F32,  KS_DTYPE_F16,    KS_DTYPE_BF16,  KS_DTYPE_Q4_0,
+                                     KS_DTYPE_Q4_1, KS_DTYPE_Q5_0,   KS_DTYPE_Q5_1,  KS_DTYPE_Q8_0,
+                                     KS_DTYPE_Q2_K, KS_DTYPE_Q3_K,   KS_DTYPE_Q4_K,  KS_DTYPE_Q5_K,
+                                     KS_DTYPE_Q6_K, KS_DTYPE_IQ4_NL, KS_DTYPE_IQ4_XS};
+
+typedef struct bench {
+  ks_alloc *a;
+  ks_threads *threads;
+  ks_cpu_ctx ctx;
+  uint32_t ticket;
+  unsigned char *weights; /* READ_BYTES */
+  float *x, *y;
+  uint32_t n_in, n_out;
+  float sink[256];
+} bench;
+
+/* Processor seconds of one member: what other programs take away is not counted, spinning is. */
+static double
+now(const bench *b)
+{
+  struct timespec ts;
+
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+  return ((double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec) / ks_threads_get_n(b->threads);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2,fma"))) static void
+peak_member(void *user, uint32_t member, uint32_t n_member)
+{
+  bench *b = user;
+  __m256 sum[12], f = _mm256_set1_ps(0.999f);
+
+  (void)n_member;
+  for (int i = 0; i < 12; i++)
+    sum[i] = _mm256_set1_ps((float)i);
+  for (int r = 0; r < PEAK_ROUNDS; r++)
+#pragma GCC unroll 12
+    for (int i = 0; i < 12; i++)
+      sum[i] = _mm256_fmadd_ps(sum[i], f, f);
+  for (int i = 1; i < 12; i++)
+    sum[0] = _mm256_add_ps(sum[0], sum[i]);
+  b->sink[member % 256] = _mm256_cvtss_f32(sum[0]);
+}
+#endif
+
+static double
+measure_peak(bench *b)
+{
+  double best = 0;
+
+#if defined(__x86_64__)
+  for (int i = 0; i < 5 && __builtin_cpu_supports("fma"); i++) {
+    double t = now(b), rate;
+
+    ks_threads_run(b->threads, peak_member, b);
+    rate = 2.0 * 8 * 12 * PEAK_ROUNDS * ks_threads_get_n(b->threads) / (now(b) - t);
+    best = rate > best ? rate : best;
+  }
+#endif
+  return best;
+}
+
+static void
+read_member(void *user, uint32_t member, uint32_t n_member)
+{
+  bench *b = user;
+  size_t begin, end;
+  uint64_t sum[8] = {0};
+
+  ks_cpu_slice(READ_BYTES / 64, member, n_member, &begin, &end);
+  for (size_t i = begin; i < end; i++) {
+    const uint64_t *line = (const uint64_t *)(const void *)(b->weights + i * 64);
+
+    for (int j = 0; j < 8; j++)
+      sum[j] += line[j];
+  }
+  b->sink[member % 256] =
+      (float)(sum[0] + sum[1] + sum[2] + sum[3] + sum[4] + sum[5] + sum[6] + sum[7]);
+}
+
+static double
+measure_read(bench *b)
+{
+  double best = 0;
+
+  for (int i = 0; i < 4; i++) {
+    double t = now(b), rate;
+
+    ks_threads_run(b->threads, read_member, b);
+    rate = (double)READ_BYTES / (now(b) - t);
+    best = rate > best ? rate : best;
+  }
+  return best;
+}
+
+typedef struct call {
+  bench *b;
+  const ks_op_linear *op;
+} call;
+
+static void
+linear_member(void *user, uint32_t member, uint32_t n_member)
+{
+  call *c = user;
+
+  ks_cpu_linear(&c->b->ctx, c->op, member, n_member);
+}
+
+/* Seconds of n calls, each with another matrix of the block, so that no cache holds the weights. */
+static double
+time_linear(bench *b, ks_dtype dtype, uint32_t n_tok, uint32_t n_call)
+{
+  size_t row_bytes, matrix_bytes, at = 0;
+  ks_op_linear op = {.n_w = 1, .n_tok = n_tok, .x = (ks_dptr)(uintptr_t)b->x};
+  ks_cpu_need need = {0};
+  call c = {b, &op};
+  double begin;
+
+  if (!ks_dtype_row_bytes(dtype, b->n_in, &row_bytes))
+    return 0;
+  matrix_bytes = row_bytes * b->n_out;
+  op.w[0] = (ks_weight){0, dtype, b->n_in, b->n_out, row_bytes};
+  op.y[0] = (ks_dptr)(uintptr_t)b->y;
+  ks_cpu_linear_need(&b->ctx, &op, &need);
+  if (need.member_bytes > b->ctx.scratch_bytes) {
+    ks_mem_free(b->ctx.scratch);
+    b->ctx.scratch_bytes = (need.member_bytes + 63) / 64 * 64;
+    b->ctx.scratch =
+        ks_mem_new(b->a, KS_MEM_SCRATCH, ks_threads_get_n(b->threads), b->ctx.scratch_bytes);
+    if (b->ctx.scratch == NULL)
+      return 0;
+  }
+  begin = now(b);
+  for (uint32_t i = 0; i < n_call; i++) {
+    at = at + matrix_bytes > READ_BYTES ? 0 : at;
+    op.w[0].data = (ks_dptr)(uintptr_t)(b->weights + at);
+    at += matrix_bytes;
+    b->ticket = 0;
+    ks_threads_run(b->threads, linear_member, &c);
+  }
+  return now(b) - begin;
+}
+
+static double
+best_rate(bench *b, ks_dtype dtype, uint32_t n_tok, uint32_t n_call, double work)
+{
+  double best = 0;
+
+  (void)time_linear(b, dtype, n_tok, 1);
+  for (int i = 0; i < 4; i++) {
+    double t = time_linear(b, dtype, n_tok, n_call);
+
+    if (t > 0 && work * n_call / t > best)
+      best = work * n_call / t;
+  }
+  return best;
+}
+
+/* only: a type's name or NULL for all */
+static void
+print_table(bench *b, const char *only)
+{
+  double peak = measure_peak(b), bandwidth = measure_read(b);
+  double flop = 2.0 * b->n_in * b->n_out;
+
+  printf("%u threads, weights %u x %u; peak %.1f GFLOP/s, reading %.1f GB/s\n",
+         ks_threads_get_n(b->threads), b->n_in, b->n_out, peak * 1e-9, bandwidth * 1e-9);
+  printf(
+      "type      %u tok GFLOP/s  of peak   16 tok GFLOP/s   4 tok GB/s   1 tok GB/s  of reading\n",
+      N_TOK);
+  for (size_t i = 0; i < sizeof(all_types) / sizeof(all_types[0]); i++) {
+    size_t row_bytes;
+    uint32_t n_call;
+    double many, some, few, one, bytes;
+
+    if (!ks_dtype_row_bytes(all_types[i], b->n_in, &row_bytes) ||
+        (only != NULL && strcmp(only, ks_dtype_get_info(all_types[i])->name) != 0))
+      continue;
+    bytes = (double)row_bytes * b->n_out;
+    n_call = (uint32_t)(24e6 / bytes) + 1;
+    many = best_rate(b, all_types[i], N_TOK, 1 + (uint32_t)(1e9 / (flop * N_TOK)), flop * N_TOK);
+    some = best_rate(b, all_types[i], 16, 1 + (uint32_t)(5e8 / (flop * 16)), flop * 16);
+    few = best_rate(b, all_types[i], 4, n_call, bytes);
+    one = best_rate(b, all_types[i], 1, n_call, bytes);
+    printf("%-8s %17.1f %7.0f%% %16.1f %12.1f %12.1f %10.0f%%\n",
+           ks_dtype_get_info(all_types[i])->name, many * 1e-9, 100 * many / peak, some * 1e-9,
+           few * 1e-9, one * 1e-9, 100 * one / bandwidth);
+  }
+}
+
+int
+main(int argc, char **argv)
+{
+  static bench b;
+  ks_isa isa = ks_cpu_detect_isa();
+
+  b.a = ks_alloc_new();
+  b.n_in = argc > 3 ? (uint32_t)strtoul(argv[2], NULL, 10) : 1536;
+  b.n_out = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 1536;
+  if (argc > 4 && strcmp(argv[4], "scalar") == 0)
+    isa = KS_ISA_SCALAR;
+  else if (argc > 4 && strcmp(argv[4], "avx2") == 0 && isa > KS_ISA_AVX2)
+    isa = KS_ISA_AVX2;
+  if (b.a == NULL || b.n_in == 0 || b.n_out == 0 ||
+      ks_threads_new(b.a, argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 0, &b.threads, NULL) !=
+          KS_OK)
+    return 1;
+  b.weights = ks_mem_new(b.a, KS_MEM_WEIGHTS, READ_BYTES, 1);
+  b.x = ks_mem_new(b.a, KS_MEM_SCRATCH, (size_t)N_TOK * b.n_in, sizeof(float));
+  b.y = ks_mem_new(b.a, KS_MEM_SCRATCH, (size_t)N_TOK * b.n_out, sizeof(float));
+  if (b.weights == NULL || b.x == NULL || b.y == NULL)
+    return 1;
+  /* Bytes that are small numbers in every type: infinities and denormals would cost time. */
+  for (size_t i = 0; i < READ_BYTES; i++)
+    b.weights[i] = (unsigned char)(i % 2 != 0 ? 0x2c + i % 7 : i * 37);
+  for (size_t i = 0; i < (size_t)N_TOK * b.n_in; i++)
+    b.x[i] = (float)(i % 17) * 0.1f - 0.8f;
+  b.ctx = (ks_cpu_ctx){
+      .threads = b.threads, .isa = isa, .matmul = ks_cpu_matmul_get(isa), .ticket = &b.ticket};
+  print_table(&b, argc > 5 ? argv[5] : NULL);
+  ks_mem_free(b.ctx.scratch);
+  ks_mem_free(b.weights);
+  ks_mem_free(b.x);
+  ks_mem_free(b.y);
+  ks_threads_free(b.threads);
+  ks_alloc_free(b.a);
+  return 0;
+}

@@ -1,0 +1,337 @@
+/* test-cpu-backend.c - the CPU device: memory it counts, ranges it gives back, steps it runs.
+ * The numbers of the operations are tested in tests/ops; here it is their order, what a step
+ * allocates, and how it stops.  Also the registry and modules that cannot be used. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "engine/backend.h"
+#include "tests/ks-test.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define UNIT ((size_t)64 << 10)
+
+static ks_backend
+open_cpu(ks_alloc *a, uint32_t n_thread)
+{
+  ks_dev_params params = {.alloc = a, .n_thread = n_thread};
+  ks_backend be = {0};
+
+  KS_ASSERT_OK(ks_backend_open("cpu", &params, &be, NULL));
+  return be;
+}
+
+static ks_dptr
+new_floats(const ks_backend *be, size_t n, float first, float step)
+{
+  ks_dptr p = 0;
+
+  KS_ASSERT_OK(be->t->mem_new(be->dev, KS_MEM_SCRATCH, n * sizeof(float), &p, NULL));
+  for (size_t i = 0; i < n; i++) {
+    float v = first + step * (float)i;
+
+    KS_ASSERT_OK(be->t->upload(be->dev, p + 4 * i, &v, sizeof(v), NULL));
+  }
+  return p;
+}
+
+static float
+read_float(const ks_backend *be, ks_dptr p, size_t i)
+{
+  float v = -1;
+
+  KS_ASSERT_OK(be->t->download(be->dev, &v, p + 4 * i, sizeof(v), NULL));
+  return v;
+}
+
+KS_TEST(cpu_backend, counts_memory_and_weights)
+{
+  ks_alloc *a = ks_alloc_new();
+  ks_backend be = open_cpu(a, 1);
+  static const float weights[256] = {3};
+  ks_dptr p, w;
+
+  KS_ASSERT_OK(be.t->mem_new(be.dev, KS_MEM_VISION, 1000, &p, NULL));
+  KS_ASSERT_GE(ks_alloc_get_bytes(a, KS_MEM_VISION), 1000);
+  be.t->mem_free(be.dev, p);
+  KS_ASSERT_EQ(ks_alloc_get_bytes(a, KS_MEM_VISION), 0);
+  KS_ASSERT_OK(be.t->weight_bind(be.dev, weights, sizeof(weights), &w, NULL));
+  KS_ASSERT_EQ(ks_alloc_get_bytes(a, KS_MEM_WEIGHTS), sizeof(weights));
+  KS_ASSERT(read_float(&be, w, 0) == 3);
+  be.t->weight_unbind(be.dev, w, sizeof(weights));
+  KS_ASSERT_EQ(ks_alloc_get_bytes(a, KS_MEM_WEIGHTS), 0);
+  ks_backend_close(&be);
+  ks_alloc_free(a);
+}
+
+static size_t
+count_resident(ks_dptr base, size_t n_bytes)
+{
+  unsigned char pages[256];
+  size_t page = (size_t)sysconf(_SC_PAGESIZE), n = 0;
+
+  KS_ASSERT_LE(n_bytes / page, sizeof(pages));
+  KS_ASSERT_EQ(mincore((void *)(uintptr_t)base, n_bytes, pages), 0);
+  for (size_t i = 0; i < n_bytes / page; i++)
+    n += pages[i] & 1;
+  return n * page;
+}
+
+/* What is committed is counted and zero; what is dropped leaves the memory of the process. */
+KS_TEST(cpu_backend, ranges_give_memory_back)
+{
+  ks_alloc *a = ks_alloc_new();
+  ks_backend be = open_cpu(a, 1);
+  unsigned char *bytes;
+  ks_dptr range;
+  ks_error err;
+
+  KS_ASSERT_OK(be.t->range_new(be.dev, 1024 * UNIT, &range, NULL));
+  KS_ASSERT_EQ(ks_alloc_get_bytes(a, KS_MEM_KV), 0);
+  KS_ASSERT_OK(be.t->range_commit(be.dev, range, 3 * UNIT, 4 * UNIT, NULL));
+  KS_ASSERT_EQ(ks_alloc_get_bytes(a, KS_MEM_KV), 4 * UNIT);
+  bytes = (unsigned char *)(uintptr_t)(range + 3 * UNIT);
+  KS_ASSERT_EQ(bytes[4 * UNIT - 1], 0);
+  memset(bytes, 1, 4 * UNIT);
+  KS_ASSERT_EQ(count_resident(range + 3 * UNIT, 4 * UNIT), 4 * UNIT);
+  be.t->range_drop(be.dev, range, 4 * UNIT, 2 * UNIT);
+  KS_ASSERT_EQ(ks_alloc_get_bytes(a, KS_MEM_KV), 2 * UNIT);
+  KS_ASSERT_EQ(count_resident(range + 3 * UNIT, 4 * UNIT), 2 * UNIT);
+  KS_ASSERT_OK(be.t->range_commit(be.dev, range, 4 * UNIT, UNIT, NULL));
+  KS_ASSERT_EQ(bytes[UNIT], 0); /* what was there is gone */
+  KS_ASSERT_EQ(bytes[0], 1);
+  ks_alloc_fail_after(a, 0);
+  KS_ASSERT_STATUS(KS_ERR_NOMEM, be.t->range_commit(be.dev, range, 0, UNIT, &err));
+  ks_alloc_fail_after(a, -1);
+  KS_ASSERT_EQ(ks_alloc_get_bytes(a, KS_MEM_KV), 3 * UNIT);
+  be.t->range_free(be.dev, range, 1024 * UNIT);
+  KS_ASSERT_EQ(ks_alloc_get_bytes(a, KS_MEM_KV), 0);
+  ks_backend_close(&be);
+  ks_alloc_free(a);
+}
+
+/* y = 2 y, recorded n times, each reading what the one before wrote. */
+static void
+record_doublings(const ks_backend *be, ks_dptr y, uint32_t n)
+{
+  KS_ASSERT_OK(be->t->step_begin(be->dev, NULL));
+  for (uint32_t i = 0; i < n; i++) {
+    ks_op_add_rows op = {.dst = y, .src = y, .n_row = 1, .n_col = 64};
+
+    KS_ASSERT_OK(be->t->add_rows(be->dev, &op));
+  }
+}
+
+KS_TEST(cpu_backend, runs_operations_in_order)
+{
+  for (uint32_t n_thread = 1; n_thread <= 3; n_thread++) {
+    ks_alloc *a = ks_alloc_new();
+    ks_backend be = open_cpu(a, n_thread);
+    ks_dptr y = new_floats(&be, 64, 1, 0);
+
+    record_doublings(&be, y, 100);
+    KS_ASSERT(read_float(&be, y, 63) == 1); /* recorded is not run */
+    KS_ASSERT_OK(be.t->step_end(be.dev, NULL, NULL, NULL));
+    for (size_t i = 0; i < 64; i++)
+      KS_ASSERT(read_float(&be, y, i) == ldexpf(1, 100));
+    record_doublings(&be, y, 3);
+    be.t->step_abort(be.dev);
+    KS_ASSERT(read_float(&be, y, 0) == ldexpf(1, 100));
+    be.t->mem_free(be.dev, y);
+    ks_backend_close(&be);
+    ks_alloc_free(a);
+  }
+}
+
+/* The tickets of linear begin at 0 for every operation, also when several follow each other. */
+KS_TEST(cpu_backend, linear_after_linear)
+{
+  ks_alloc *a = ks_alloc_new();
+  ks_backend be = open_cpu(a, 2);
+  ks_dptr w = new_floats(&be, 96 * 96, 0, 0), x = new_floats(&be, 2 * 96, 1, 1);
+  float one = 1;
+
+  for (size_t i = 0; i < 96; i++) /* rows of the matrix: each takes the element before */
+    KS_ASSERT_OK(be.t->upload(be.dev, w + 4 * (96 * i + (i + 95) % 96), &one, 4, NULL));
+  KS_ASSERT_OK(be.t->step_begin(be.dev, NULL));
+  for (uint32_t i = 0; i < 95; i++) { /* to and fro between the two halves of x */
+    ks_op_linear op = {.n_w = 1, .n_tok = 1};
+
+    op.w[0] = (ks_weight){w, KS_DTYPE_F32, 96, 96, 96 * 4};
+    op.x = x + (i % 2 != 0 ? 96 * 4 : 0);
+    op.y[0] = x + (i % 2 != 0 ? 0 : 96 * 4);
+    KS_ASSERT_OK(be.t->linear(be.dev, &op));
+  }
+  KS_ASSERT_OK(be.t->step_end(be.dev, NULL, NULL, NULL));
+  for (size_t i = 0; i < 96; i++) /* 95 turns of 96: one turn back */
+    KS_ASSERT(read_float(&be, x, 96 + i) == 1 + (float)((i + 1) % 96));
+  be.t->mem_free(be.dev, w);
+  be.t->mem_free(be.dev, x);
+  ks_backend_close(&be);
+  ks_alloc_free(a);
+}
+
+/* A step like the last one asks for no memory. */
+KS_TEST(cpu_backend, warm_steps_allocate_nothing)
+{
+  ks_alloc *a = ks_alloc_new();
+  ks_backend be = open_cpu(a, 2);
+  ks_dptr y = new_floats(&be, 64, 0, 0);
+  uint64_t n_calls = 0;
+
+  for (int i = 0; i < 5; i++) {
+    record_doublings(&be, y, 2000); /* several chunks of records */
+    KS_ASSERT_OK(be.t->step_end(be.dev, NULL, NULL, NULL));
+    if (i > 0)
+      KS_ASSERT_EQ(ks_alloc_get_n_calls(a), n_calls);
+    n_calls = ks_alloc_get_n_calls(a);
+  }
+  be.t->mem_free(be.dev, y);
+  ks_backend_close(&be);
+  ks_alloc_free(a);
+}
+
+typedef struct countdown {
+  uint32_t left;
+} countdown;
+
+static bool
+stop_after(void *user)
+{
+  countdown *c = user;
+
+  return c->left-- == 0;
+}
+
+/* Asked between operations; the device is usable afterwards. */
+KS_TEST(cpu_backend, stops_between_operations)
+{
+  ks_alloc *a = ks_alloc_new();
+
+  for (uint32_t n_thread = 1; n_thread <= 3; n_thread++) {
+    ks_backend be = open_cpu(a, n_thread);
+
+    for (uint32_t n = 0; n < 40; n++) {
+      ks_dptr y = new_floats(&be, 64, 1, 0);
+      countdown c = {n};
+
+      record_doublings(&be, y, 60);
+      KS_ASSERT_STATUS(KS_ERR_CANCELLED, be.t->step_end(be.dev, stop_after, &c, NULL));
+      KS_ASSERT(read_float(&be, y, 0) == ldexpf(1, (int)n));
+      record_doublings(&be, y, 1);
+      KS_ASSERT_OK(be.t->step_end(be.dev, NULL, NULL, NULL));
+      KS_ASSERT(read_float(&be, y, 63) == ldexpf(1, (int)n + 1));
+      be.t->mem_free(be.dev, y);
+    }
+    ks_backend_close(&be);
+  }
+  ks_alloc_free(a);
+}
+
+/* Recording without memory is a status; the step can be forgotten and the next one works. */
+KS_TEST(cpu_backend, recording_survives_a_failing_allocator)
+{
+  ks_alloc *a = ks_alloc_new();
+  ks_backend be = open_cpu(a, 1);
+  ks_dptr y = new_floats(&be, 64, 1, 0);
+  ks_op_add_rows op = {.dst = y, .src = y, .n_row = 1, .n_col = 64};
+
+  KS_ASSERT_OK(be.t->step_begin(be.dev, NULL));
+  ks_alloc_fail_after(a, 0);
+  KS_ASSERT_STATUS(KS_ERR_NOMEM, be.t->add_rows(be.dev, &op));
+  ks_alloc_fail_after(a, -1);
+  be.t->step_abort(be.dev);
+  record_doublings(&be, y, 1);
+  KS_ASSERT_OK(be.t->step_end(be.dev, NULL, NULL, NULL));
+  KS_ASSERT(read_float(&be, y, 5) == 2);
+  be.t->mem_free(be.dev, y);
+  ks_backend_close(&be);
+  ks_alloc_free(a);
+}
+
+KS_TEST(cpu_backend, open_says_what_is_wrong)
+{
+  ks_alloc *a = ks_alloc_new();
+  ks_dev_params fast = {.alloc = a, .n_thread = 1, .mode = KS_COMPUTE_FAST};
+  ks_dev_params isa = {.alloc = a, .n_thread = 1, .isa = "mmx"};
+  ks_dev_params scalar = {.alloc = a, .n_thread = 1, .isa = "scalar"};
+  ks_backend be = {0};
+  ks_dev_info info;
+  ks_error err;
+
+  KS_ASSERT_STATUS(KS_ERR_UNSUPPORTED, ks_backend_open("cpu", &fast, &be, &err));
+  KS_ASSERT_STATUS(KS_ERR_ARG, ks_backend_open("cpu", &isa, &be, &err));
+  KS_ASSERT(strstr(err.text, "mmx") != NULL);
+  KS_ASSERT_STATUS(KS_ERR_UNSUPPORTED, ks_backend_open("abacus", &scalar, &be, &err));
+  KS_ASSERT(strstr(err.text, "abacus") != NULL && strstr(err.text, "cpu") != NULL);
+  KS_ASSERT(be.t == NULL);
+  KS_ASSERT_OK(ks_backend_open("cpu", &scalar, &be, &err));
+  be.t->get_info(be.dev, &info);
+  KS_ASSERT_STR(info.isa, "scalar");
+  KS_ASSERT_EQ(info.n_unit, 1);
+  KS_ASSERT(info.total_bytes > 0 && info.name[0] != '\0');
+  KS_ASSERT(be.t->supports_weight(be.dev, KS_DTYPE_IQ4_XS));
+  KS_ASSERT(!be.t->supports_weight(be.dev, KS_DTYPE_I32));
+  ks_backend_close(&be);
+  ks_backend_close(&be);
+  ks_alloc_free(a);
+}
+
+/* A file that is no library, and a name that is no module: the CPU is there, the reason is kept.
+ * The registry reads the folder once per process; main sets it before any test. */
+static char module_dir[] = "/tmp/ks-test-modules-XXXXXX";
+
+static void
+make_modules(void)
+{
+  static const char *const names[] = {"libkeepsake-broken.so", "other.so"};
+
+  if (mkdtemp(module_dir) == NULL)
+    return;
+  for (size_t i = 0; i < 2; i++) {
+    char path[128];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "%s/%s", module_dir, names[i]);
+    f = fopen(path, "w");
+    if (f != NULL) {
+      fputs("not a library", f);
+      fclose(f);
+    }
+  }
+  setenv("KEEPSAKE_MODULE_DIR", module_dir, 1);
+}
+
+static void
+remove_modules(void)
+{
+  char path[128];
+
+  snprintf(path, sizeof(path), "%s/libkeepsake-broken.so", module_dir);
+  unlink(path);
+  snprintf(path, sizeof(path), "%s/other.so", module_dir);
+  unlink(path);
+  rmdir(module_dir);
+}
+
+KS_TEST(cpu_backend, registry_keeps_reasons)
+{
+  const ks_backend_table *tables[4] = {NULL};
+
+  KS_ASSERT_EQ(ks_backend_list(tables, 4), 1);
+  KS_ASSERT_STR(tables[0]->name, "cpu");
+  KS_ASSERT(ks_backend_get_refusal(0) != NULL);
+  KS_ASSERT(strstr(ks_backend_get_refusal(0), "libkeepsake-broken.so") != NULL);
+  KS_ASSERT(ks_backend_get_refusal(1) == NULL);
+}
+
+int
+main(int argc, char **argv)
+{
+  int rc;
+
+  make_modules();
+  rc = ks_test_run_all(argc, argv);
+  remove_modules();
+  return rc;
+}

@@ -40,45 +40,22 @@ add_token(vocab *v, const char *text, ks_token_type type, float score)
   v->scores[v->n++] = score;
 }
 
-/* All bytes, some merges over letters, spaces and UTF-8 tails, some special tokens. */
-static ks_tokenizer *
-make_tokenizer(ks_alloc *a, bool bpe, const char *pre)
-{
-  static const char *const merges[] = {
-      "a b",   "ab a", "\xC4\xA0 a", "\xC3\x83 \xC2\xA9", "0 0", "e e",
-      "ee ee", "t h",  "th e",       "\xC4\x8A \xC4\x8A"};
-  static const char *const joined[] = {"ab",
-                                       "aba",
-                                       "\xC4\xA0"
-                                       "a",
-                                       "\xC3\x83\xC2\xA9",
-                                       "00",
-                                       "ee",
-                                       "eeee",
-                                       "th",
-                                       "the",
-                                       "\xC4\x8A\xC4\x8A"};
-  static const char *const pieces[] = {"a",
-                                       "b",
-                                       "ab",
-                                       "aba",
-                                       "\xE2\x96\x81",
-                                       "\xE2\x96\x81"
-                                       "a",
-                                       "e",
-                                       "ee",
-                                       "eeee",
-                                       "\xC3\xA9",
-                                       "th",
-                                       "the"};
-  vocab v = {.n = 0};
-  ks_gguf_writer *w = ks_gguf_writer_new(a, 0);
-  ks_tokenizer *tok = NULL;
-  unsigned char *bytes = NULL;
-  ks_gguf *g = NULL;
-  uint32_t n_odd = 0;
-  size_t n = 0;
+/* Written apart: a hexadecimal escape would swallow the letter behind it. */
+#define G_SPACE "\xC4\xA0"
+#define G_NEWLINE "\xC4\x8A"
+#define SPM_SPACE "\xE2\x96\x81"
 
+/* All bytes, tokens of letters, spaces and UTF-8 tails, some special tokens. */
+static void
+fill_vocab(vocab *v, bool bpe)
+{
+  static const char *const joined[] = {"ab",   "aba", G_SPACE "a", "\xC3\x83\xC2\xA9", "00", "ee",
+                                       "eeee", "th",  "the",       G_NEWLINE G_NEWLINE};
+  static const char *const pieces[] = {"a",           "b", "ab", "aba",  SPM_SPACE,
+                                       SPM_SPACE "a", "e", "ee", "eeee", "\xC3\xA9"};
+  uint32_t n_odd = 0;
+
+  v->n = 0;
   for (uint32_t b = 0; b < 256; b++) {
     bool same = (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174;
     char text[8] = {0};
@@ -87,14 +64,30 @@ make_tokenizer(ks_alloc *a, bool bpe, const char *pre)
       (void)ks_utf8_encode(same ? b : 256 + n_odd++, text);
     else
       snprintf(text, sizeof text, "<0x%02X>", b);
-    add_token(&v, text, bpe ? KS_TOKEN_NORMAL : KS_TOKEN_BYTE, 0);
+    add_token(v, text, bpe ? KS_TOKEN_NORMAL : KS_TOKEN_BYTE, 0);
   }
-  for (size_t i = 0; i < (bpe ? sizeof joined : sizeof pieces) / sizeof joined[0]; i++)
-    add_token(&v, bpe ? joined[i] : pieces[i], KS_TOKEN_NORMAL, -(float)(i % 5));
-  add_token(&v, "<|im_end|>", KS_TOKEN_CONTROL, 0);
-  add_token(&v, "<s>", KS_TOKEN_CONTROL, 0);
-  add_token(&v, "\n\n", KS_TOKEN_USER_DEFINED, 0);
-  add_token(&v, "<td>", KS_TOKEN_USER_DEFINED, 0);
+  for (size_t i = 0; i < 10; i++)
+    add_token(v, bpe ? joined[i] : pieces[i], KS_TOKEN_NORMAL, -(float)(i % 5));
+  add_token(v, "<|im_end|>", KS_TOKEN_CONTROL, 0);
+  add_token(v, "<s>", KS_TOKEN_CONTROL, 0);
+  add_token(v, "\n\n", KS_TOKEN_USER_DEFINED, 0);
+  add_token(v, "<td>", KS_TOKEN_USER_DEFINED, 0);
+}
+
+static ks_tokenizer *
+make_tokenizer(ks_alloc *a, bool bpe, const char *pre)
+{
+  static const char *const merges[] = {
+      "a b",   "ab a", G_SPACE " a", "\xC3\x83 \xC2\xA9",    "0 0", "e e",
+      "ee ee", "t h",  "th e",       G_NEWLINE " " G_NEWLINE};
+  vocab v;
+  ks_gguf_writer *w = ks_gguf_writer_new(a, 0);
+  ks_tokenizer *tok = NULL;
+  unsigned char *bytes = NULL;
+  ks_gguf *g = NULL;
+  size_t n = 0;
+
+  fill_vocab(&v, bpe);
   ks_gguf_writer_add_str(w, "tokenizer.ggml.model", bpe ? "gpt2" : "llama");
   ks_gguf_writer_add_str(w, "tokenizer.ggml.pre", pre);
   ks_gguf_writer_add_str_array(w, "tokenizer.ggml.tokens", v.tokens, v.n);
@@ -141,7 +134,7 @@ round_trip(const ks_tokenizer *tok, ks_alloc *a, const char *text, size_t n, uin
 static void
 check_text(ks_alloc *a, const uint8_t *data, size_t n)
 {
-  static const char *const pres[] = {"gpt-2", "smollm", "llama-bpe", "qwen2", "qwen35"};
+  static const char *const cutters[] = {"gpt-2", "smollm", "llama-bpe", "qwen2", "qwen35"};
   static ks_tokenizer *made[2][5]; /* kept: making one costs far more than using it */
   bool bpe = data[0] == 'T';
   size_t pre = (data[1] >> 2) % 5;
@@ -149,7 +142,7 @@ check_text(ks_alloc *a, const uint8_t *data, size_t n)
   ks_tokenizer *tok = made[bpe][pre];
 
   if (tok == NULL)
-    tok = made[bpe][pre] = make_tokenizer(ks_alloc_new(), bpe, pres[pre]);
+    tok = made[bpe][pre] = make_tokenizer(ks_alloc_new(), bpe, cutters[pre]);
 
   /* SPM turns U+2581 into a space, so only BPE promises the same bytes. */
   round_trip(tok, a, text, n - 2, data[1] & KS_ENCODE_PARSE_SPECIAL, bpe);

@@ -3,6 +3,8 @@
 #include "engine/graph.h"
 #include "tests/unit/tiny-model.h"
 
+#include <unistd.h>
+
 enum { N_TOK = 40, WINDOW = 12 };
 
 typedef struct fixture {
@@ -326,6 +328,74 @@ KS_TEST(graph, cancel)
   ks_kv_table_free(table);
   close_fixture(&f);
   free(all);
+}
+
+/* A file that is cut between two passes makes the next one an I/O error, not a crash and not
+ * numbers. */
+KS_TEST(graph, file_cut)
+{
+  tiny_spec spec = {.arch = "llama"};
+  char path[] = "/tmp/ks-graph-XXXXXX";
+  int fd = mkstemp(path);
+  ks_kv_table *table = NULL;
+  ks_graph *g = NULL;
+  unsigned char *bytes;
+  size_t n_bytes;
+  fixture f;
+  plan p;
+
+  open_fixture(&f, "llama", false);
+  ks_model_close(f.model);
+  f.model = NULL;
+  bytes = tiny_new_bytes(f.a, &spec, &n_bytes);
+  KS_ASSERT(fd >= 0 && write(fd, bytes, n_bytes) == (ssize_t)n_bytes);
+  KS_ASSERT_OK(ks_model_open(f.a, path, &(ks_model_params){.be = &f.be}, &f.model, NULL));
+  KS_ASSERT_OK(ks_kv_table_new(f.pool, &table, NULL));
+  KS_ASSERT_OK(ks_graph_new(f.a, f.model, NULL, N_TOK, N_TOK, &g, NULL));
+  make_plan(&p, &f, 0, 4);
+  run_plan(&f, &p, g, table);
+  KS_ASSERT_EQ(ftruncate(fd, 4096), 0);
+  make_plan(&p, &f, 4, 8);
+  KS_ASSERT_OK(ks_kv_table_reserve(table, 4, NULL));
+  KS_ASSERT_STATUS(KS_ERR_IO, ks_graph_run(g, &p.in, table, NULL, NULL, NULL));
+  ks_graph_free(g);
+  ks_kv_table_free(table);
+  ks_mem_free(bytes);
+  close(fd);
+  unlink(path);
+  close_fixture(&f);
+}
+
+/* Making a graph and its first pass survive every single failure of an allocation. */
+KS_TEST(graph, out_of_memory)
+{
+  ks_status st = KS_ERR_NOMEM;
+  fixture f;
+  plan p;
+
+  open_fixture(&f, "qwen3", false);
+  make_plan(&p, &f, 0, 20);
+  p.in.want_taps = true;
+  for (int64_t n = 0; st != KS_OK && n < 200; n++) {
+    ks_kv_table *table = NULL;
+    ks_graph *g = NULL;
+
+    ks_alloc_fail_after(f.a, n);
+    st = ks_kv_table_new(f.pool, &table, NULL);
+    if (st == KS_OK)
+      st = ks_kv_table_reserve(table, p.in.n_tok, NULL);
+    if (st == KS_OK)
+      st = ks_graph_new(f.a, f.model, NULL, N_TOK, N_TOK, &g, NULL);
+    if (st == KS_OK)
+      st = ks_graph_run(g, &p.in, table, NULL, NULL, NULL);
+    ks_alloc_fail_after(f.a, -1);
+    KS_ASSERT(st == KS_OK || st == KS_ERR_NOMEM);
+    ks_graph_free(g);
+    ks_kv_table_free(table);
+    KS_ASSERT(ks_kv_pool_check(f.pool));
+  }
+  KS_ASSERT_OK(st);
+  close_fixture(&f);
 }
 
 /* The announced scratch is what is taken: one block on the device, one on the host. */

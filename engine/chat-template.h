@@ -1,6 +1,5 @@
 /* chat-template.h - known chat formats as tables, recognised from the model's own template text.
- * A template is never executed.  Text of users and files is encoded with special parsing off, so
- * that
+ * A template is never executed.  Text of users and files is encoded with special parsing off:
  * "<|im_end|>" in a document stays text; only the frame around it carries control tokens.
  * Threads: constant tables.  Source: docs/formats/chat-templates.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */

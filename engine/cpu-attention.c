@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define FEW_ROWS 12u /* up to here unpacking a block costs more than it saves */
+#define PREFETCH 2u  /* pages asked for ahead of use */
 #define MIN_ROWS 24u /* tiles are not made smaller than this for the sake of balance */
 
 /* Sizes of one call, the same on every member. */
@@ -217,10 +218,39 @@ result_get(const attn_shape *shape, uint32_t member, uint32_t h)
   return shape->ctx->shared + norms_bytes(shape) + ((size_t)member * shape->n_kv_head + h) * bytes;
 }
 
-/* One block of at most KS_ATTN_KEYS entries, read where it lies. */
+/* Asks for the keys or values of a page before they are needed: pages of a stream lie far apart, so
+ * the processor does not guess them. */
+static void
+prefetch_page(const ks_cpu_stream *stream, uint32_t entry, bool values)
+{
+  const ks_cpu_slots slots = ks_cpu_slots_get(stream, entry, KS_ATTN_KEYS);
+  const unsigned char *from = values ? slots.v : slots.k;
+  const size_t n = slots.n * (values ? stream->layout->v_row_bytes : stream->layout->k_row_bytes);
+
+  for (size_t i = 0; i < n; i += 64)
+    __builtin_prefetch(from + i, 0, 3);
+}
+
+/* Prefetches what comes PREFETCH pages after page e of the keys or values of a block; behind its
+ * keys come its values, and behind those the keys of the next block, up to stop. */
+static void
+prefetch_ahead(const ks_cpu_stream *stream, uint32_t first, uint32_t n, uint32_t e, bool values,
+               uint32_t stop)
+{
+  const uint32_t ahead = e + PREFETCH * stream->layout->page_entries;
+
+  if (ahead < n)
+    prefetch_page(stream, first + ahead, values);
+  else if (!values && ahead < 2 * n)
+    prefetch_page(stream, first + ahead - n, true);
+  else if (values && first + ahead < stop)
+    prefetch_page(stream, first + ahead, false);
+}
+
+/* One block of at most KS_ATTN_KEYS entries, read where it lies; more blocks follow up to stop. */
 static void
 attend_in_place(ks_attn_tile *tile, const attn_shape *shape, const ks_cpu_stream *stream,
-                uint32_t first, uint32_t n)
+                uint32_t first, uint32_t n, uint32_t stop)
 {
   const ks_kv_layout *layout = stream->layout;
 
@@ -228,6 +258,7 @@ attend_in_place(ks_attn_tile *tile, const attn_shape *shape, const ks_cpu_stream
     const ks_cpu_slots slots = ks_cpu_slots_get(stream, first + e, n - e);
     const ks_cpu_rows rows = {slots.k, layout->k_row_bytes, slots.n};
 
+    prefetch_ahead(stream, first, n, e, false, stop);
     shape->vec->qk[shape->kind](tile->s + e, KS_ATTN_KEYS, tile->q, tile->k_pad, tile->n_row, rows,
                                 tile->k_dim);
     e += slots.n;
@@ -237,6 +268,7 @@ attend_in_place(ks_attn_tile *tile, const attn_shape *shape, const ks_cpu_stream
     const ks_cpu_slots slots = ks_cpu_slots_get(stream, first + e, n - e);
     const ks_cpu_rows rows = {slots.v, layout->v_row_bytes, slots.n};
 
+    prefetch_ahead(stream, first, n, e, true, stop);
     shape->vec->pv[shape->kind](tile->acc, tile->v_pad, tile->s + e, KS_ATTN_KEYS, tile->n_row,
                                 rows, tile->v_dim);
     e += slots.n;
@@ -274,8 +306,8 @@ attend_few(const attn_shape *shape, uint32_t member)
       stop = to * KS_ATTN_KEYS < hi ? (uint32_t)(to * KS_ATTN_KEYS) : hi;
       lo = from * KS_ATTN_KEYS > lo ? (uint32_t)(from * KS_ATTN_KEYS) : lo;
       for (uint32_t e = lo; e < stop; e += KS_ATTN_KEYS)
-        attend_in_place(&tile, shape, &stream, e,
-                        stop - e < KS_ATTN_KEYS ? stop - e : KS_ATTN_KEYS);
+        attend_in_place(&tile, shape, &stream, e, stop - e < KS_ATTN_KEYS ? stop - e : KS_ATTN_KEYS,
+                        stop);
     }
     at += n;
   }

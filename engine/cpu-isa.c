@@ -25,6 +25,15 @@ read_xcr0(void)
   return (uint64_t)hi << 32 | lo;
 }
 
+/* Asked of the processor itself: clang 14's __builtin_cpu_supports does not know this name. */
+static bool
+has_f16c(void)
+{
+  unsigned a, b, c, d;
+
+  return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
+}
+
 ks_isa
 ks_cpu_detect_isa(void)
 {
@@ -32,7 +41,7 @@ ks_cpu_detect_isa(void)
 
   __builtin_cpu_init();
   if ((saved & 0x6) != 0x6 || !__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
-      !__builtin_cpu_supports("f16c"))
+      !has_f16c())
     return KS_ISA_SCALAR;
   if ((saved & 0xe6) != 0xe6 || !__builtin_cpu_supports("avx512f") ||
       !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512vl") ||

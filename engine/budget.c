@@ -57,6 +57,13 @@ smallest_pages(const frame *f)
   return ks_kv_pages_for_entries(f->layout, f->n_stream, f->buffer);
 }
 
+/* Activations of a pass; a timeline keeps room for one row of logits and the last one. */
+static uint64_t
+pass_bytes(const frame *f, uint32_t chunk)
+{
+  return ks_model_get_scratch_bytes(f->model, chunk, chunk > 1 ? 2 : 1);
+}
+
 /* The plan's sums once chunk and pages are known. */
 static void
 fill(const frame *f, uint32_t chunk, uint64_t n_page, uint64_t kv_bytes, ks_budget_plan *plan)
@@ -65,7 +72,7 @@ fill(const frame *f, uint32_t chunk, uint64_t n_page, uint64_t kv_bytes, ks_budg
   plan->buffer = f->buffer;
   plan->n_page = n_page;
   plan->kv_bytes = kv_bytes;
-  plan->scratch_bytes = ks_model_get_scratch_bytes(f->model, chunk, 1) + evict_bytes(f, n_page);
+  plan->scratch_bytes = pass_bytes(f, chunk) + evict_bytes(f, n_page);
   plan->n_keep = ks_kv_entries_for_pages(f->layout, n_page, chunk);
 }
 
@@ -81,7 +88,7 @@ plan_total(const frame *f, uint64_t total_bytes, uint32_t chunk, ks_budget_plan 
            ks_error *err)
 {
   const uint64_t n_min = smallest_pages(f), page_bytes = f->layout->page_bytes;
-  const uint64_t scratch_min = ks_model_get_scratch_bytes(f->model, f->buffer, 1);
+  const uint64_t scratch_min = pass_bytes(f, f->buffer);
   const uint64_t least =
       f->fixed_bytes + scratch_min + evict_bytes(f, n_min) + round_up(n_min * page_bytes);
 
@@ -92,7 +99,7 @@ plan_total(const frame *f, uint64_t total_bytes, uint32_t chunk, ks_budget_plan 
                    (double)total_bytes / 1048576.0, mebibytes(f->fixed_bytes + scratch_min),
                    mebibytes(least));
   for (;;) {
-    const uint64_t used = f->fixed_bytes + ks_model_get_scratch_bytes(f->model, chunk, 1);
+    const uint64_t used = f->fixed_bytes + pass_bytes(f, chunk);
     const uint64_t left = total_bytes > used ? total_bytes - used : 0;
     const uint64_t entry_bytes = f->layout->page_entries * EVICT_BYTES_PER_ENTRY;
     /* Pages and what ranks them, whole units of the range. */

@@ -160,12 +160,13 @@ check_full(ks_timeline *tl, const ks_room *room, uint32_t n, ks_error *err)
 }
 
 ks_status
-ks_timeline_check_room(ks_timeline *tl, const ks_room *room, uint32_t n, ks_error *err)
+ks_timeline_check_room(ks_timeline *tl, const ks_room *room, uint32_t n,
+                       const ks_timeline_hooks *hooks, ks_error *err)
 {
   if (ks_policy_never_evicts(policy_of(tl))) {
     /* Dead entries of window layers go first; that forgets nothing. */
     if (tl->shape->window > 0 && check_full(tl, room, n, NULL) != KS_OK) {
-      const ks_status st = ks_timeline_evict_to(tl, UINT64_MAX, NULL, err);
+      const ks_status st = ks_timeline_evict_to(tl, UINT64_MAX, hooks, err);
 
       if (st != KS_OK)
         return st;
@@ -298,7 +299,14 @@ ks_timeline_set_n_keep(ks_timeline *tl, uint64_t n_keep, ks_error *err)
                    n_least > tl->n_stream ? " for what is pinned" : " for one entry a stream",
                    (unsigned long long)n_least);
   tl->params.n_keep = n_keep;
-  return tl->params.force_evict ? ks_timeline_evict(tl, NULL, err) : KS_OK;
+  if (!tl->params.force_evict)
+    return KS_OK;
+  st = ks_timeline_evict(tl, NULL, err);
+  /* A much smaller K leaves most of what is committed unused. */
+  if (ks_kv_pool_get_used_pages(tl->params.pool) * page_bytes(tl) <
+      ks_kv_pool_get_committed_bytes(tl->params.pool) / 2)
+    ks_kv_pool_trim(tl->params.pool);
+  return st;
 }
 
 ks_status

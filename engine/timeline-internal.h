@@ -56,7 +56,7 @@ ks_room ks_timeline_find_room(const ks_timeline *tl);
 /* KS_ERR_BUDGET when room is less than the smallest that works, or n tokens do not fit under FULL.
  */
 KS_CHECK ks_status ks_timeline_check_room(ks_timeline *tl, const ks_room *room, uint32_t n,
-                                          ks_error *err);
+                                          const ks_timeline_hooks *hooks, ks_error *err);
 /* Evicts to n_keep, keeps the counts and calls the hook. */
 KS_CHECK ks_status ks_timeline_evict_to(ks_timeline *tl, uint64_t n_keep,
                                         const ks_timeline_hooks *hooks, ks_error *err);

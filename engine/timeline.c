@@ -329,7 +329,7 @@ ks_timeline_eval(ks_timeline *tl, const ks_token *ids, uint32_t n, const ks_time
     const ks_room room = ks_timeline_find_room(tl);
     const uint32_t n_pass = n - begin < room.chunk ? n - begin : room.chunk;
 
-    st = ks_timeline_check_room(tl, &room, n - begin, err);
+    st = ks_timeline_check_room(tl, &room, n - begin, hooks, err);
     if (st == KS_OK)
       st = evict_before(tl, &room, n_pass, is_prefill, hooks, err);
     if (st == KS_OK)

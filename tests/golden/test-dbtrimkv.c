@@ -1,7 +1,9 @@
 /* test-dbtrimkv.c - traces of eviction runs: every case of every folder of this kind is replayed
  * through a timeline (exact mode, f32 pages, the trigger alone) and must give the same log_beta,
  * the same evictions with exactly the same survivors, and the same logits.
- * Format: cases/README.md, "DBTrimKV traces". */
+ * With f16 pages, the default, numbers may be ten times as far off, and the first survivors that
+ * differ must stand at the cut; from there on the runs go their own ways and only counts are
+ * compared. Format: cases/README.md, "DBTrimKV traces". */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/timeline.h"
 
@@ -9,6 +11,7 @@
 #include "tests/ks-test.h"
 
 #define PAGE_ENTRIES 4u
+#define MAX_ENTRY 4096u
 
 /* One case while it is replayed. */
 typedef struct trace {
@@ -33,8 +36,8 @@ typedef struct trace {
   uint32_t n_event;
   size_t at_survivor, at_logit;
   uint64_t peak;
-  bool evicted_now;
-  uint32_t begin; /* first token of the present pass */
+  bool is_f16, has_left; /* has_left: a survivor differed, the reference no longer applies */
+  uint32_t begin;        /* first token of the present pass */
   double worst_logit, worst_log_beta;
 } trace;
 
@@ -80,12 +83,15 @@ compare(const trace *t, const golden_array *want, size_t offset, const float *go
 
   KS_ASSERT(want->tol_abs >= 0.0 && offset + n <= want->n_elem);
   for (size_t i = 0; i < n; i++) {
+    /* f16 keys and values: ten times as far off; gates amplify, log_beta ten times that. */
+    const double tol =
+        !t->is_f16 ? want->tol_abs : want->tol_abs * (want == t->log_beta ? 100.0 : 10.0);
     const double d = fabs((double)w[i] - got[i]);
 
-    if (!(d <= want->tol_abs))
+    if (!(d <= tol) && !t->has_left)
       KS_FAIL("%s: %s at token %u: %.7g, want %.7g", t->label, what, t->begin, (double)got[i],
               (double)w[i]);
-    worst = d > worst ? d : worst;
+    worst = d > worst && !t->has_left ? d : worst;
   }
   return worst;
 }
@@ -103,43 +109,96 @@ logits_cb(void *user, uint32_t row, const float *logits)
   t->at_logit++;
 }
 
+/* Positions of a stream's survivors, exactly those of the reference. */
+static void
+check_stream(trace *t, const ks_kv_view *view, uint32_t s)
+{
+  const uint32_t n = view->streams[s].n_entry;
+  uint32_t pos[MAX_ENTRY];
+
+  if (t->stream_len[t->n_event * t->n_layer * t->n_head + s] != (int32_t)n)
+    KS_FAIL("%s: eviction %u leaves %u entries in stream %u, want %d", t->label, t->n_event, n, s,
+            t->stream_len[t->n_event * t->n_layer * t->n_head + s]);
+  KS_ASSERT_LE(n, MAX_ENTRY);
+  if (n > 0)
+    KS_ASSERT_OK(t->be.t->kv_read(t->be.dev, view, s, 0, n, NULL, NULL, NULL, pos, NULL, NULL));
+  for (uint32_t e = 0; e < n; e++, t->at_survivor++) {
+    const int32_t *row = t->survivors + 4 * t->at_survivor;
+
+    KS_ASSERT_LT(t->at_survivor, t->n_survivor);
+    if (row[0] != (int32_t)t->n_event || row[1] != (int32_t)(s / t->n_head) ||
+        row[2] != (int32_t)(s % t->n_head) || row[3] != (int32_t)pos[e])
+      KS_FAIL("%s: eviction %u, stream %u: position %u survived, want layer %d head %d position %d",
+              t->label, t->n_event, s, pos[e], row[1], row[2], row[3]);
+  }
+}
+
+/* Is (stream, pos) among the reference's survivors of the present event? */
+static bool
+survived_there(const trace *t, uint32_t s, uint32_t pos)
+{
+  for (size_t i = t->at_survivor; i < t->n_survivor; i++) {
+    const int32_t *row = t->survivors + 4 * i;
+
+    if (row[0] == (int32_t)t->n_event && row[1] == (int32_t)(s / t->n_head) &&
+        row[2] == (int32_t)(s % t->n_head) && row[3] == (int32_t)pos)
+      return true;
+  }
+  return false;
+}
+
+/* With f16 pages: true when survivors differ, and then each of ours that the reference dropped has
+ * a score at the cut, within the reference's margin. */
+static bool
+leaves_at_cut(const trace *t, const ks_evict_event *event, const cJSON *want,
+              const ks_kv_view *view)
+{
+  const double margin = cJSON_GetObjectItemCaseSensitive(want, "margin")->valuedouble;
+  const uint32_t lookahead = number(t, t->json, "lookahead_n");
+  uint32_t n_other = 0, pos[MAX_ENTRY];
+  float log_beta[MAX_ENTRY];
+
+  for (uint32_t s = 0; s < t->n_layer * t->n_head; s++) {
+    const uint32_t n = view->streams[s].n_entry;
+
+    KS_ASSERT_LE(n, MAX_ENTRY);
+    if (n > 0)
+      KS_ASSERT_OK(
+          t->be.t->kv_read(t->be.dev, view, s, 0, n, NULL, NULL, log_beta, pos, NULL, NULL));
+    for (uint32_t e = 0; e < n; e++) {
+      const float score = ks_retention_score(log_beta[e], pos[e], event->seen, lookahead);
+
+      if (survived_there(t, s, pos[e]))
+        continue;
+      n_other++;
+      if (number(t, t->json, "floor_per_stream") == 0)
+        KS_ASSERT_NEAR(score, event->last_kept, margin + 0.01 * (event->seen + 2 - pos[e]));
+    }
+  }
+  return n_other > 0;
+}
+
 static void
 evicted_cb(void *user, const ks_evict_event *event, const ks_kv_table *table)
 {
   trace *t = user;
   const cJSON *want = cJSON_GetArrayItem(t->events, (int)t->n_event);
   const ks_kv_view view = ks_kv_table_get_view(table);
-  uint32_t pos[4096];
 
   if (want == NULL)
     KS_FAIL("%s: an eviction too many at %u tokens", t->label, event->seen);
   KS_ASSERT_EQ(event->seen, number(t, want, "seen"));
   KS_ASSERT_EQ(event->n_before, number(t, want, "entries_before"));
   KS_ASSERT_EQ(event->n_after, number(t, want, "entries_after"));
-  if (number(t, t->json, "floor_per_stream") == 0)
+  if (number(t, t->json, "floor_per_stream") == 0 && !t->is_f16)
     KS_ASSERT_NEAR(event->last_kept,
                    cJSON_GetObjectItemCaseSensitive(want, "score_of_last_kept")->valuedouble, 2e-3);
-  for (uint32_t s = 0; s < t->n_layer * t->n_head; s++) {
-    const uint32_t n = view.streams[s].n_entry;
-
-    if (t->stream_len[t->n_event * t->n_layer * t->n_head + s] != (int32_t)n)
-      KS_FAIL("%s: eviction %u leaves %u entries in stream %u, want %d", t->label, t->n_event, n, s,
-              t->stream_len[t->n_event * t->n_layer * t->n_head + s]);
-    KS_ASSERT_LE(n, 4096);
-    if (n > 0)
-      KS_ASSERT_OK(t->be.t->kv_read(t->be.dev, &view, s, 0, n, NULL, NULL, NULL, pos, NULL, NULL));
-    for (uint32_t e = 0; e < n; e++, t->at_survivor++) {
-      const int32_t *row = t->survivors + 4 * t->at_survivor;
-
-      KS_ASSERT_LT(t->at_survivor, t->n_survivor);
-      if (row[0] != (int32_t)t->n_event || row[1] != (int32_t)(s / t->n_head) ||
-          row[2] != (int32_t)(s % t->n_head) || row[3] != (int32_t)pos[e])
-        KS_FAIL("%s: eviction %u, stream %u: position %u survived, want layer %d head %d "
-                "position %d",
-                t->label, t->n_event, s, pos[e], row[1], row[2], row[3]);
-    }
+  if (t->has_left || (t->is_f16 && leaves_at_cut(t, event, want, &view))) {
+    t->has_left = true;
+  } else {
+    for (uint32_t s = 0; s < t->n_layer * t->n_head; s++)
+      check_stream(t, &view, s);
   }
-  t->evicted_now = true;
   t->peak = event->n_before > t->peak ? event->n_before : t->peak;
   t->n_event++;
 }
@@ -190,7 +249,7 @@ open_timeline(trace *t, ks_timeline_params *params, uint64_t n_entry)
                          .n_kv_head = t->n_head,
                          .k_dim = ks_model_get_shape(t->model)->k_dim,
                          .v_dim = ks_model_get_shape(t->model)->v_dim,
-                         .kv_dtype = KS_DTYPE_F32,
+                         .kv_dtype = t->is_f16 ? KS_DTYPE_F16 : KS_DTYPE_F32,
                          .page_entries = PAGE_ENTRIES};
   uint64_t n_page;
   ks_error err;
@@ -249,7 +308,6 @@ replay_passes(trace *t, const cJSON *chunks)
     uint64_t n_entry;
 
     KS_ASSERT_LE(t->begin + n, t->n_tok);
-    t->evicted_now = false;
     if (ks_timeline_eval(t->tl, t->ids + t->begin, n, &hooks, &err) != KS_OK)
       KS_FAIL("%s: %s", t->label, err.text);
     n_entry = ks_kv_table_get_n_entries(ks_timeline_get_table(t->tl));
@@ -272,9 +330,9 @@ longest_of(const cJSON *chunks)
 }
 
 static void
-replay(const golden_case *file, const cJSON *json)
+replay(const golden_case *file, const cJSON *json, bool is_f16)
 {
-  trace t = {.file = file, .json = json};
+  trace t = {.file = file, .json = json, .is_f16 = is_f16};
   const cJSON *chunks = cJSON_GetObjectItemCaseSensitive(json, "chunks");
   const cJSON *gate = cJSON_GetObjectItemCaseSensitive(json, "gate");
   ks_timeline_params params = {.want_taps = true};
@@ -302,11 +360,14 @@ replay(const golden_case *file, const cJSON *json)
   replay_passes(&t, chunks);
   KS_ASSERT_EQ(t.begin, t.n_tok);
   KS_ASSERT_EQ(t.n_event, cJSON_GetArraySize(t.events));
-  KS_ASSERT_EQ(t.at_survivor, t.n_survivor);
+  if (!t.has_left)
+    KS_ASSERT_EQ(t.at_survivor, t.n_survivor);
   KS_ASSERT_EQ(t.at_logit, t.n_logit);
   KS_ASSERT_EQ(t.peak, number(&t, json, "peak_entries"));
-  printf("# %s: %u evictions, %zu survivors exact, log_beta within %.2g, logits within %.2g\n",
-         t.label, t.n_event, t.n_survivor, t.worst_log_beta, t.worst_logit);
+  printf("# %s%s: %u evictions, %zu of %zu survivors compared, log_beta within %.2g, logits within "
+         "%.2g\n",
+         t.label, is_f16 ? " (f16)" : "", t.n_event, t.at_survivor, t.n_survivor, t.worst_log_beta,
+         t.worst_logit);
   close_engine(&t);
 }
 
@@ -363,7 +424,8 @@ KS_TEST(dbtrimkv, traces)
     {
       if (cJSON_GetObjectItemCaseSensitive(json, "lookahead_n") == NULL)
         continue;
-      replay(file, json);
+      replay(file, json, false);
+      replay(file, json, true);
       n_case++;
     }
     if (n_case > 0 && cases != NULL)

@@ -306,6 +306,7 @@ KS_TEST(timeline, budget_changes)
   KS_ASSERT_STATUS(KS_ERR_BUDGET, ks_timeline_set_n_keep(tl, 7, &err));
   KS_ASSERT_OK(ks_timeline_set_n_keep(tl, 8 * 6, &err));
   KS_ASSERT_EQ(tl_entries(tl), 8 * 6);
+  KS_ASSERT_LE(ks_kv_pool_get_committed_bytes(f.pool), 8 * 8 * f.layout.page_bytes + 65536);
   KS_ASSERT(ks_timeline_check(tl));
   ks_timeline_free(tl);
   tl_close(&f);

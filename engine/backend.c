@@ -5,6 +5,7 @@
  * afterwards: modules are never unloaded. Threads: any. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/backend.h"
+#include "engine/module-dir.h" /* written by the build */
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -13,9 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef KS_MODULE_DIR
-#define KS_MODULE_DIR "/usr/lib/keepsake"
-#endif
 #define MAX_BACKENDS 8
 #define MAX_REFUSALS 8
 #define PREFIX "libkeepsake-"

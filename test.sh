@@ -16,7 +16,7 @@ Usage: ./test.sh [--no-sanitizers] [--suite NAME]...
 
 Builds with warnings as errors in build-test/ and runs every suite but bench and slow; then builds with
 AddressSanitizer and UndefinedBehaviorSanitizer in build-asan/ and runs ${SANITIZED_SUITES[*]}.
-The default model is fetched once (packaging/fetch-model.py) unless KS_TEST_MODEL names its file.
+The default model is fetched once (packaging/fetch-model.py) unless KS_MODEL names its file.
 
   --suite NAME      only this suite (may be given again)
   --no-sanitizers   leave the second half out
@@ -72,11 +72,11 @@ main() {
   if ! "$ROOT/packaging/install-deps.sh" test; then
     say 'The tests cannot run without these packages.'
     n_broken+=1
-  elif [[ -z ${KS_TEST_MODEL:-} ]] && ! KS_TEST_MODEL=$(python3 "$ROOT/packaging/fetch-model.py"); then
+  elif [[ -z ${KS_MODEL:-} ]] && ! KS_MODEL=$(python3 "$ROOT/packaging/fetch-model.py"); then
     say 'The tests cannot run without the default model.'
     n_broken+=1
   fi
-  export KS_TEST_MODEL
+  export KS_MODEL
   export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1:allocator_may_return_null=1
   export UBSAN_OPTIONS=halt_on_error=1:abort_on_error=1:print_stacktrace=1
 

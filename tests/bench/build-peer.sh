@@ -33,7 +33,7 @@ cmake -S "$src/vendor/llama.cpp" -B "$dir/build" -DCMAKE_BUILD_TYPE=Release -DGG
   -DLLAMA_BUILD_APP=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_SERVER=OFF \
   -DBUILD_SHARED_LIBS=ON >/dev/null
 cmake --build "$dir/build" --target llama -j"$(nproc)"
-cc -O2 -o "$dir/peer-llama" "$here/peer-llama.c" -I"$here" \
+cc -O2 -o "$dir/peer-llama" "$here/peer-llama.c" -I"$here/../.." \
   -I"$src/vendor/llama.cpp/include" -I"$src/vendor/llama.cpp/ggml/include" \
   -L"$dir/build/bin" -Wl,-rpath,"$dir/build/bin" -lllama -lggml -lggml-base
 echo "peer ready: $dir/peer-llama"

@@ -2,7 +2,7 @@
  * Usage: peer-llama MODEL THREADS CONTEXT FLASH(0|1) KV(f16|f32|q8_0)
  * Built by build-peer.sh, never part of the project's own build or tests. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "speed-server.h"
+#include "tests/bench/speed-server.h"
 
 #include <llama.h>
 

@@ -291,7 +291,8 @@ def ctrl_c_in_chat_keeps_the_conversation():
 
 @check
 def chat_keeps_its_memory_and_moves_its_budget():
-    lines = b"hello there\n/kv-budget 1MiB\n/stats\n/entries 40\nand now?\n/policy streaming\n/nonsense\n/continue\n/quit\n"
+    lines = (b"hello there\n/kv-budget 1MiB\n/stats\n/entries 40\nand now?\n/policy streaming\n/nonsense\n"
+             b"/continue\n/quit\n")
     code, out, err = run("chat", "--model", MODEL, "--gate", GATE, "--json", "--max-tokens", "6", "--kv-budget", "4MiB",
                          "--chunk", "32", "--temperature", "0", stdin=lines)
     expect(code == 0, err)

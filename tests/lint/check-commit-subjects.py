@@ -7,7 +7,8 @@ import sys
 
 import lintlib
 
-SUBJECT = re.compile(r"^[a-z0-9.][A-Za-z0-9._/{},+ -]*: [^A-Z\s].*[^.\s]$")
+# Names in capitals may stand after the colon (AVX-512, KS_MODEL), a sentence's capital may not.
+SUBJECT = re.compile(r"^[a-z0-9.][A-Za-z0-9._/{},+ -]*: (?![A-Z][a-z ])\S.*[^.\s]$")
 
 # Published before this check ran over it; history is not rewritten for that.
 KNOWN = {"445b82aefe96bdd0f3df4165d6cb5c48cef5b695": "76 columns",

@@ -41,8 +41,8 @@ def check_project_include(path, folder, target, files):
         return None
     if top not in may:
         return f'"{target}": {folder}/ must not know {top}/'
-    # The ops suite runs every instruction set's kernels by themselves: ADR 0008.
-    if target.endswith("-internal.h") and top != folder and not path.startswith("tests/ops/"):
+    # These run every instruction set's kernels by themselves: ADR 0008.
+    if target.endswith("-internal.h") and top != folder and not path.startswith(("tests/ops/", "tests/bench/")):
         return f'"{target}": an internal header never leaves its folder'
     return None
 

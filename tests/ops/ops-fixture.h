@@ -1,7 +1,7 @@
 /* ops-fixture.h - runs one CPU operation under every instruction set and several thread counts.
  * Scratch is allocated for each run at exactly the size the operation asked for, so that a
  * sanitizer sees any byte too far.  Sets this processor lacks are skipped; AVX-512 also runs
- * emulated. */
+ * emulated.  Over 200 lines because it is the whole fixture, in functions that are inline. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 

@@ -276,6 +276,15 @@ def test_install_versions(base):
         assert ("clang-format-14" in names) == has and "gcc" in names, (release, names)
 
 
+def test_run_script_options(base):
+    """run.sh explains itself, and refuses what it cannot do before it installs or builds anything."""
+    for args, status, word in ((["--help"], 0, "--model PATH"), (["--nonsense"], 1, "Unknown option --nonsense"),
+                               (["--model", base + "/none.gguf"], 1, "none.gguf cannot be read"),
+                               (["--model"], 1, "--model needs a path")):
+        done = subprocess.run([os.path.join(ROOT, "run.sh"), *args], capture_output=True, text=True, timeout=20)
+        assert done.returncode == status and word in done.stdout + done.stderr, (args, done)
+
+
 def main():
     tests = [(name, f) for name, f in globals().items() if name.startswith("test_")]
     if len(sys.argv) > 1:

@@ -1,8 +1,11 @@
 /* avx512-emulation.h - AVX-512 intrinsics over SIMDe, for sources written for the real ones.
- * Included before everything else (-include), so that a kernel file runs unchanged on a machine
- * without AVX-512.  What the SIMDe of Debian 12 lacks is added here from two 256-bit halves. */
+ * Included before everything else (-include), so that a kernel file runs unchanged on a machine that
+ * lacks them.  What the SIMDe of Debian 12 lacks is added here from two 256-bit halves; without AVX2
+ * and F16C there is nothing to build them from, and nothing is defined. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
+
+#if defined(__AVX2__) && defined(__F16C__) && !defined(__cplusplus)
 
 #define SIMDE_ENABLE_NATIVE_ALIASES
 #include <simde/x86/avx512.h>
@@ -66,3 +69,5 @@ ks_emu_cvtepu8_epi32(__m128i x)
 }
 #undef _mm512_cvtepu8_epi32
 #define _mm512_cvtepu8_epi32(x) ks_emu_cvtepu8_epi32(x)
+
+#endif

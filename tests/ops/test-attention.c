@@ -3,7 +3,7 @@
  * and of threads, and the instruction set, the output is softmax(q k) v over the visible entries,
  * and the mass is what the last queries give to each entry. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tests/ops/ops-fixture.h"
+#include "tests/ops/ops-store.h"
 
 OPS_DEFINE(attention, ks_op_attention)
 OPS_DEFINE(attn_segments, ks_op_attn_segments)

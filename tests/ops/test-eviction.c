@@ -4,7 +4,7 @@
  * Worked numbers as in docs/method.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/retention.h"
-#include "tests/ops/ops-fixture.h"
+#include "tests/ops/ops-store.h"
 
 OPS_DEFINE(gate, ks_op_gate)
 OPS_DEFINE(kv_score, ks_op_kv_score)

@@ -2,7 +2,7 @@
  * The promise: what was appended is read back as the store's type rounds it, in the right slot of
  * the right page; a rotation by delta turns a key as if it had been written at the new position. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tests/ops/ops-fixture.h"
+#include "tests/ops/ops-store.h"
 
 OPS_DEFINE_PLAIN(kv_append)
 

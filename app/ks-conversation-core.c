@@ -395,7 +395,7 @@ set_entries (KsConversationCore *core, guint64 entries, GError **error)
 {
   const ks_kv_layout *layout = &core->setup->layout;
   guint64 n_stream = (guint64)layout->n_layer * layout->n_kv_head;
-  guint64 n_page;
+  guint64 n_page, kv_bytes;
   ks_error err = {0};
 
   if (entries > G_MAXUINT32) {
@@ -403,8 +403,9 @@ set_entries (KsConversationCore *core, guint64 entries, GError **error)
     return FALSE;
   }
   n_page = ks_kv_pages_for_entries (layout, entries * n_stream, core->setup->plan.chunk);
-  return ks_error_check (ks_timeline_set_budget (core->tl, n_page * layout->page_bytes, &err), &err,
-                         error) &&
+  kv_bytes =
+      (n_page * layout->page_bytes + KS_KV_UNIT_BYTES - 1) / KS_KV_UNIT_BYTES * KS_KV_UNIT_BYTES;
+  return ks_error_check (ks_timeline_set_budget (core->tl, kv_bytes, &err), &err, error) &&
          ks_error_check (ks_timeline_set_n_keep (core->tl, entries * n_stream, &err), &err, error);
 }
 
@@ -431,6 +432,7 @@ ks_conversation_core_set_budget (KsConversationCore *core, KsEngine *engine,
   }
   if (request->total_bytes > 0)
     kv_bytes = request->total_bytes - fixed;
+  kv_bytes = kv_bytes / KS_KV_UNIT_BYTES * KS_KV_UNIT_BYTES; /* what is committed stays inside */
   if (request->entries > 0)
     ok = set_entries (core, request->entries, error);
   else

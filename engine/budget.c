@@ -9,8 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
-#define UNIT ((uint64_t)64 << 10) /* granularity of committed memory */
-#define EVICT_BYTES_PER_ENTRY 7   /* f32 score and mark, a quarter of slack; see evict.c */
+#define UNIT KS_KV_UNIT_BYTES
+#define EVICT_BYTES_PER_ENTRY 7 /* f32 score and mark, a quarter of slack; see evict.c */
 
 uint32_t
 ks_budget_pick_chunk(const ks_kv_layout *layout, uint64_t n_page, uint64_t n_keep, uint32_t chunk,
@@ -120,13 +120,15 @@ plan_total(const frame *f, uint64_t total_bytes, uint32_t chunk, ks_budget_plan 
 static ks_status
 plan_kv(const frame *f, uint64_t kv_bytes, uint32_t chunk, ks_budget_plan *plan, ks_error *err)
 {
-  const uint64_t n_min = smallest_pages(f), n_page = kv_bytes / f->layout->page_bytes;
+  const uint64_t n_min = smallest_pages(f), whole_bytes = kv_bytes / UNIT * UNIT;
+  const uint64_t n_page = whole_bytes / f->layout->page_bytes;
 
   if (n_page < n_min)
     return ks_fail(err, KS_ERR_BUDGET,
                    "%.1f MiB for keys and values are too few for this model; set at least %.1f MiB",
-                   (double)kv_bytes / 1048576.0, mebibytes(n_min * f->layout->page_bytes));
-  fill(f, ks_budget_pick_chunk(f->layout, n_page, 0, chunk, f->buffer), n_page, kv_bytes, plan);
+                   (double)kv_bytes / 1048576.0,
+                   mebibytes(round_up(n_min * f->layout->page_bytes)));
+  fill(f, ks_budget_pick_chunk(f->layout, n_page, 0, chunk, f->buffer), n_page, whole_bytes, plan);
   return KS_OK;
 }
 
@@ -139,7 +141,7 @@ plan_entries(const frame *f, uint64_t entries, uint32_t chunk, ks_budget_plan *p
     return ks_fail(err, KS_ERR_ARG, "%llu entries a stream are more than there can be tokens",
                    (unsigned long long)entries);
   n_page = ks_kv_pages_for_entries(f->layout, entries * f->n_stream, chunk);
-  fill(f, chunk, n_page, n_page * f->layout->page_bytes, plan);
+  fill(f, chunk, n_page, round_up(n_page * f->layout->page_bytes), plan);
   plan->n_keep = entries * f->n_stream;
   return KS_OK;
 }
@@ -164,7 +166,7 @@ plan_open(const frame *f, uint32_t chunk, ks_budget_plan *plan)
     n_page = smallest_pages(f); /* the system may still have it */
   if (n_page < n_want)
     chunk = ks_budget_pick_chunk(f->layout, n_page, 0, chunk, f->buffer);
-  fill(f, chunk, n_page, n_page * f->layout->page_bytes, plan);
+  fill(f, chunk, n_page, round_up(n_page * f->layout->page_bytes), plan);
 }
 
 ks_status

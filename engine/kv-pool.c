@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
-#define COMMIT_UNIT ((size_t)64 << 10) /* the backends' granularity */
+#define COMMIT_UNIT ((size_t)KS_KV_UNIT_BYTES) /* the backends' granularity */
 #define SLAB_LARGE ((size_t)1 << 20)   /* slabs of a pool of the usual size */
 #define SLAB_LARGE_FROM ((size_t)16 << 20)
 

@@ -11,6 +11,9 @@
 
 KS_BEGIN_DECLS
 
+/* Memory is committed in multiples of this: a budget of whole units is never exceeded by a byte. */
+#define KS_KV_UNIT_BYTES ((uint64_t)64 << 10)
+
 typedef struct ks_kv_pool ks_kv_pool;
 /* The page lists of one timeline; registers itself with the pool so that pages can be moved. */
 typedef struct ks_kv_table ks_kv_table;

@@ -72,6 +72,9 @@ load_texts(ks_tokenizer *tok, const ks_gguf *g, ks_error *err)
     return ks_fail(err, KS_ERR_NOMEM, "no memory for the vocabulary");
   cursor = 0;
   for (uint32_t i = 0; i < tok->n_vocab && ks_gguf_key_next_str(key, &cursor, &s); i++) {
+    /* The file is mapped: whoever rewrites it between the two walks must not overrun the blob. */
+    if (s.n_bytes > total - n_blob)
+      return ks_fail(err, KS_ERR_IO, "the model file changed while it was read; load it again");
     tok->vocab[i].text = (uint32_t)n_blob;
     tok->vocab[i].n_text = (uint32_t)s.n_bytes;
     if (s.n_bytes > 0)

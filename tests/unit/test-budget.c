@@ -146,13 +146,17 @@ KS_TEST(budget, other_requests)
   KS_ASSERT_EQ(plan.n_keep, 128 * 8);
   KS_ASSERT_NEAR(plan.entries_per_stream, 128.0, 1e-9);
   KS_ASSERT_GE(ks_kv_entries_for_pages(&f.layout, plan.n_page, plan.chunk), plan.n_keep);
-  KS_ASSERT_EQ(plan.kv_bytes, plan.n_page * f.layout.page_bytes);
+  KS_ASSERT_EQ(plan.kv_bytes % KS_KV_UNIT_BYTES, 0);
+  KS_ASSERT_LT(plan.kv_bytes - plan.n_page * f.layout.page_bytes, KS_KV_UNIT_BYTES);
   request = (ks_budget_request){.kv_bytes = 1000};
   KS_ASSERT_STATUS(KS_ERR_BUDGET,
                    ks_budget_make_plan(f.model, 0, &f.layout, &request, 64, 8, &plan, &err));
   request = (ks_budget_request){.kv_bytes = 2 * MIB};
   KS_ASSERT_OK(ks_budget_make_plan(f.model, 0, &f.layout, &request, 64, 8, &plan, &err));
   KS_ASSERT_EQ(plan.n_page, 2 * MIB / f.layout.page_bytes);
+  request = (ks_budget_request){.kv_bytes = 2 * MIB + KS_KV_UNIT_BYTES - 1};
+  KS_ASSERT_OK(ks_budget_make_plan(f.model, 0, &f.layout, &request, 64, 8, &plan, &err));
+  KS_ASSERT_EQ(plan.kv_bytes, 2 * MIB); /* commits go by whole units: none may pass the request */
   request.entries = 3;
   KS_ASSERT_STATUS(KS_ERR_ARG,
                    ks_budget_make_plan(f.model, 0, &f.layout, &request, 64, 8, &plan, &err));

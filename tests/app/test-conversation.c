@@ -1,0 +1,221 @@
+/* test-conversation.c - a live conversation on a tiny model: streaming, continuing, cancelling, a
+ * budget that moves in the middle of an answer. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "app/ks-conversation.h"
+#include "app/ks-error.h"
+
+#include <string.h>
+
+typedef struct {
+  KsEngine *engine;
+  KsConversation *conversation;
+  KsAnswerOptions *options;
+  GString *text;
+} Fixture;
+
+static void
+text_cb (KsEngineJob *job, const char *text, gpointer user_data)
+{
+  g_assert_true (g_utf8_validate (text, -1, NULL));
+  g_string_append (user_data, text);
+}
+
+static void
+set_up (Fixture *f, gconstpointer data)
+{
+  g_autoptr (KsEngineOptions) options = ks_engine_options_new ();
+  g_autoptr (KsEngineJob) load = NULL;
+  g_autoptr (GError) error = NULL;
+
+  options->model_path = g_build_filename (g_getenv ("KS_TEST_CASES"), "llama", "model.gguf", NULL);
+  options->gate_path =
+      g_build_filename (g_getenv ("KS_TEST_CASES"), "dbtrimkv", "gate_tied.safetensors", NULL);
+  options->budget.kv_bytes = 1u << 20;
+  options->n_thread = 1;
+  options->chunk = 32;
+  f->engine = ks_engine_new ();
+  load = ks_engine_load (f->engine, options);
+  g_assert_true (ks_engine_job_wait (load, &error));
+  g_assert_no_error (error);
+  f->conversation = ks_conversation_new (f->engine);
+  f->options = ks_answer_options_new ();
+  f->options->sampler.temperature = 0;
+  f->text = g_string_new (NULL);
+}
+
+static void
+tear_down (Fixture *f, gconstpointer data)
+{
+  g_object_unref (f->conversation);
+  g_object_unref (f->engine);
+  ks_answer_options_free (f->options);
+  g_string_free (f->text, TRUE);
+}
+
+/* (transfer full) The answer's text. */
+static char *
+finish (Fixture *f, KsEngineJob *take_job, int want_code)
+{
+  g_autoptr (KsEngineJob) job = take_job;
+  g_autoptr (GError) error = NULL;
+
+  g_string_truncate (f->text, 0);
+  g_signal_connect (job, "text", G_CALLBACK (text_cb), f->text);
+  if (ks_engine_job_wait (job, &error))
+    g_assert_cmpint (want_code, ==, KS_OK);
+  else
+    g_assert_error (error, KS_ENGINE_ERROR, want_code);
+  return g_strdup (f->text->str);
+}
+
+/* Two pieces joined by 'continue' are the same text as the answer in one piece. */
+static void
+test_continue (Fixture *f, gconstpointer data)
+{
+  g_autoptr (KsConversation) other = ks_conversation_new (f->engine);
+  g_autofree char *whole = NULL, *first = NULL, *second = NULL, *joined = NULL;
+
+  f->options->may_continue = TRUE;
+  f->options->max_tokens = 24;
+  whole = finish (f, ks_conversation_ask (other, "tell me", f->options), KS_OK);
+  g_assert_cmpint (ks_conversation_get_answer (other).end, ==, KS_ANSWER_LIMIT);
+  f->options->max_tokens = 12;
+  first = finish (f, ks_conversation_ask (f->conversation, "tell me", f->options), KS_OK);
+  second = finish (f, ks_conversation_continue (f->conversation, f->options), KS_OK);
+  joined = g_strconcat (first, second, NULL);
+  g_assert_cmpuint (strlen (second), >, 0);
+  g_assert_cmpstr (joined, ==, whole);
+}
+
+/* Nothing was cut: there is nothing to go on with. */
+static void
+test_continue_nothing (Fixture *f, gconstpointer data)
+{
+  g_autoptr (KsEngineJob) job = ks_conversation_continue (f->conversation, f->options);
+  g_autoptr (GError) error = NULL;
+
+  g_assert_false (ks_engine_job_wait (job, &error));
+  g_assert_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED);
+}
+
+static void
+cancel_cb (KsEngineJob *job, guint n_done, guint n_total, gpointer user_data)
+{
+  ks_engine_job_cancel (job);
+}
+
+/* A message whose reading is cancelled leaves no trace: the next answer is as if it had not been.
+ */
+static void
+test_cancel (Fixture *f, gconstpointer data)
+{
+  g_autoptr (KsConversation) other = ks_conversation_new (f->engine);
+  g_autofree char *document = g_strnfill (20000, 'a');
+  g_autofree char *clean = NULL, *after = NULL, *nothing = NULL;
+  KsEngineJob *job;
+
+  f->options->max_tokens = 8;
+  g_free (finish (f, ks_conversation_ask (other, "one", f->options), KS_OK));
+  clean = finish (f, ks_conversation_ask (other, "two", f->options), KS_OK);
+  g_free (finish (f, ks_conversation_ask (f->conversation, "one", f->options), KS_OK));
+  ks_conversation_add_document (f->conversation, "long.txt", document);
+  job = ks_conversation_ask (f->conversation, "what?", f->options);
+  g_signal_connect (job, "progress", G_CALLBACK (cancel_cb), NULL);
+  nothing = finish (f, job, KS_ERR_CANCELLED);
+  g_assert_cmpstr (nothing, ==, "");
+  after = finish (f, ks_conversation_ask (f->conversation, "two", f->options), KS_OK);
+  /* Read again as one run of tokens, the same context up to rounding: same length, same beginning.
+   */
+  g_assert_cmpuint (strlen (after), >, 0);
+  g_assert_cmpstr (after, ==, clean);
+}
+
+typedef struct {
+  Fixture *f;
+  KsEngineJob *job;
+} Shrink;
+
+static void
+shrink_cb (KsEngineJob *job, const char *text, gpointer user_data)
+{
+  Shrink *shrink = user_data;
+  ks_budget_request request = {.kv_bytes = 512u << 10};
+
+  if (shrink->job == NULL)
+    shrink->job = ks_conversation_set_budget (shrink->f->conversation, &request);
+}
+
+/* The budget moves while the answer runs, and holds from then on. */
+static void
+test_budget (Fixture *f, gconstpointer data)
+{
+  Shrink shrink = {.f = f};
+  g_autoptr (KsMemoryStats) after = NULL;
+  g_autoptr (GError) error = NULL;
+  g_autofree char *document = g_strnfill (3000, 'b');
+  KsEngineJob *job;
+
+  f->options->max_tokens = 40;
+  ks_conversation_add_document (f->conversation, "b.txt", document);
+  job = ks_conversation_ask (f->conversation, "what?", f->options);
+  g_signal_connect (job, "text", G_CALLBACK (shrink_cb), &shrink);
+  g_free (finish (f, job, KS_OK));
+  g_assert_nonnull (shrink.job);
+  g_assert_true (ks_engine_job_wait (shrink.job, &error));
+  g_assert_no_error (error);
+  g_object_unref (shrink.job);
+  after = ks_conversation_dup_stats (f->conversation);
+  g_assert_cmpuint (after->kv.kv_budget_bytes, <=, 512u << 10);
+  g_assert_cmpuint (after->kv.kv_used_bytes, <=, after->kv.kv_budget_bytes);
+  g_assert_cmpuint (after->kv.n_evicted, >, 0);
+  g_assert_cmpuint (after->kv.seen, >, 1000);
+  g_assert_cmpuint (after->kv.by_turn[0], ==, after->kv.n_entries);
+}
+
+/* A target below the smallest that works is refused with a sentence, and nothing changes. */
+static void
+test_budget_too_small (Fixture *f, gconstpointer data)
+{
+  ks_budget_request request = {.kv_bytes = 1000};
+  g_autoptr (KsEngineJob) job = NULL;
+  g_autoptr (GError) error = NULL;
+  g_autoptr (KsMemoryStats) stats = NULL;
+
+  f->options->max_tokens = 4;
+  g_free (finish (f, ks_conversation_ask (f->conversation, "one", f->options), KS_OK));
+  job = ks_conversation_set_budget (f->conversation, &request);
+  g_assert_false (ks_engine_job_wait (job, &error));
+  g_assert_error (error, KS_ENGINE_ERROR, KS_ERR_BUDGET);
+  stats = ks_conversation_dup_stats (f->conversation);
+  g_assert_cmpuint (stats->kv.kv_budget_bytes, >, 900u << 10);
+}
+
+/* A model is not replaced under an open conversation. */
+static void
+test_load_in_use (Fixture *f, gconstpointer data)
+{
+  g_autoptr (KsEngineOptions) options = ks_engine_options_new ();
+  g_autoptr (KsEngineJob) job = NULL;
+  g_autoptr (GError) error = NULL;
+
+  f->options->max_tokens = 2;
+  g_free (finish (f, ks_conversation_ask (f->conversation, "one", f->options), KS_OK));
+  options->model_path = g_build_filename (g_getenv ("KS_TEST_CASES"), "qwen2", "model.gguf", NULL);
+  job = ks_engine_load (f->engine, options);
+  g_assert_false (ks_engine_job_wait (job, &error));
+  g_assert_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED);
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+#define ADD(name, func) g_test_add ("/conversation/" name, Fixture, NULL, set_up, func, tear_down)
+  ADD ("continue", test_continue);
+  ADD ("continue-nothing", test_continue_nothing);
+  ADD ("cancel", test_cancel);
+  ADD ("budget", test_budget);
+  ADD ("budget-too-small", test_budget_too_small);
+  ADD ("load-in-use", test_load_in_use);
+  return g_test_run ();
+}

@@ -1,0 +1,199 @@
+/* test-model-registry.c - models are found by path, file name and beginning of their name; a gate
+ * only by the SHA-256 of its model; later parts and foreign files are no models. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "app/ks-error.h"
+#include "app/ks-model-registry.h"
+
+#include <glib/gstdio.h>
+#include <string.h>
+
+typedef struct {
+  char *folder, *models, *data, *gates, *model;
+  KsModelRegistry *registry;
+} Fixture;
+
+static void
+copy_file (const char *from, const char *folder, const char *name)
+{
+  g_autoptr (GError) error = NULL;
+  g_autofree char *data = NULL, *to = g_build_filename (folder, name, NULL);
+  gsize n = 0;
+
+  g_file_get_contents (from, &data, &n, &error);
+  g_assert_no_error (error);
+  g_file_set_contents (to, data, (gssize)n, &error);
+  g_assert_no_error (error);
+}
+
+static void
+set_up (Fixture *f, gconstpointer data)
+{
+  g_autofree char *source =
+      g_build_filename (g_getenv ("KS_TEST_CASES"), "llama", "model.gguf", NULL);
+
+  f->folder = g_dir_make_tmp ("ks-registry-XXXXXX", NULL);
+  f->models = g_build_filename (f->folder, "models", NULL);
+  f->data = g_build_filename (f->folder, "data", NULL);
+  f->gates = g_build_filename (f->data, "gates", NULL);
+  f->model = g_build_filename (f->models, "Tiny.gguf", NULL);
+  g_assert_cmpint (g_mkdir_with_parents (f->models, 0700), ==, 0);
+  g_assert_cmpint (g_mkdir_with_parents (f->gates, 0700), ==, 0);
+  g_setenv ("XDG_CACHE_HOME", f->folder, TRUE);
+  copy_file (source, f->models, "Tiny.gguf");
+  f->registry = ks_model_registry_new (f->models, f->data);
+}
+
+static void
+remove_tree (const char *path)
+{
+  GDir *dir = g_dir_open (path, 0, NULL);
+  const char *name;
+
+  while (dir != NULL && (name = g_dir_read_name (dir)) != NULL) {
+    g_autofree char *inner = g_build_filename (path, name, NULL);
+
+    remove_tree (inner);
+  }
+  if (dir != NULL)
+    g_dir_close (dir);
+  g_remove (path);
+}
+
+static void
+tear_down (Fixture *f, gconstpointer data)
+{
+  g_object_unref (f->registry);
+  remove_tree (f->folder);
+  g_free (f->folder);
+  g_free (f->models);
+  g_free (f->data);
+  g_free (f->gates);
+  g_free (f->model);
+}
+
+static void
+assert_resolves (Fixture *f, const char *name)
+{
+  g_autoptr (GError) error = NULL;
+  g_autofree char *path = ks_model_registry_resolve (f->registry, name, &error);
+
+  g_assert_no_error (error);
+  g_assert_cmpstr (path, ==, f->model);
+}
+
+static void
+test_resolve (Fixture *f, gconstpointer data)
+{
+  g_autoptr (GError) error = NULL;
+
+  assert_resolves (f, NULL);
+  assert_resolves (f, "tiny.gguf");
+  assert_resolves (f, "TINY");
+  assert_resolves (f, "tiny-ll"); /* the model's own name is tiny-llama */
+  assert_resolves (f, f->model);
+  g_assert_null (ks_model_registry_resolve (f->registry, "other", &error));
+  g_assert_error (error, KS_APP_ERROR, KS_APP_ERROR_NO_MODEL);
+  g_clear_error (&error);
+  copy_file (f->model, f->models, "Tiny-2.gguf");
+  g_assert_null (ks_model_registry_resolve (f->registry, "tiny", &error));
+  g_assert_error (error, KS_APP_ERROR, KS_APP_ERROR_NO_MODEL);
+}
+
+static void
+test_list (Fixture *f, gconstpointer data)
+{
+  g_autoptr (GPtrArray) problems = NULL, entries = NULL;
+  g_autofree char *bad = g_build_filename (f->models, "bad.gguf", NULL);
+  g_autofree char *part = g_build_filename (f->models, "m-00002-of-00003.gguf", NULL);
+  KsModelEntry *entry;
+  gboolean is_fallback = TRUE;
+
+  g_file_set_contents (bad, "no model", -1, NULL);
+  g_file_set_contents (part, "a later part", -1, NULL);
+  entries = ks_model_registry_list (f->registry, &problems);
+  g_assert_cmpuint (entries->len, ==, 1);
+  g_assert_cmpuint (problems->len, ==, 1);
+  g_assert_true (g_str_has_prefix (g_ptr_array_index (problems, 0), "bad.gguf: "));
+  entry = g_ptr_array_index (entries, 0);
+  g_assert_cmpstr (ks_model_entry_get_name (entry), ==, "tiny-llama");
+  g_assert_cmpstr (ks_model_entry_get_arch (entry), ==, "llama");
+  g_assert_cmpstr (ks_model_entry_get_quantisation (entry), ==, "F32");
+  g_assert_cmpuint (ks_model_entry_get_n_ctx (entry), ==, 2048);
+  g_assert_cmpuint (ks_model_entry_get_n_layer (entry), ==, 2);
+  g_assert_cmpuint (ks_model_entry_get_n_kv_head (entry), ==, 4);
+  g_assert_nonnull (ks_model_entry_get_template (entry, &is_fallback));
+  g_assert_false (is_fallback);
+}
+
+static void
+write_gates (Fixture *f, const char *hash, guint n_layer)
+{
+  g_autofree char *path = g_build_filename (f->gates, "manifest.json", NULL);
+  g_autofree char *text = g_strdup_printf (
+      "{\"gates\": [{\"file\": \"g.safetensors\", \"model_sha256\": \"%s\", \"n_layer\": %u, "
+      "\"n_kv_head\": 4, \"n_embd\": 256}]}",
+      hash, n_layer);
+
+  g_assert_true (g_file_set_contents (path, text, -1, NULL));
+}
+
+static void
+test_gate (Fixture *f, gconstpointer data)
+{
+  g_autofree char *hash = ks_model_registry_hash (f->registry, f->model, NULL, NULL);
+  g_autofree char *again = ks_model_registry_hash (f->registry, f->model, NULL, NULL);
+  g_autofree char *found = NULL, *want = g_build_filename (f->gates, "g.safetensors", NULL);
+
+  g_assert_nonnull (hash);
+  g_assert_cmpuint (strlen (hash), ==, 64);
+  g_assert_cmpstr (hash, ==, again); /* the remembered one */
+  g_assert_null (ks_model_registry_find_gate (f->registry, f->model));
+  write_gates (f, "00", 2);
+  g_assert_null (ks_model_registry_find_gate (f->registry, f->model));
+  write_gates (f, hash, 3);
+  g_assert_null (ks_model_registry_find_gate (f->registry, f->model));
+  write_gates (f, hash, 2);
+  found = ks_model_registry_find_gate (f->registry, f->model);
+  g_assert_cmpstr (found, ==, want);
+}
+
+/* A changed file is hashed anew. */
+static void
+test_hash_changes (Fixture *f, gconstpointer data)
+{
+  g_autofree char *path = g_build_filename (f->folder, "file", NULL);
+  g_autofree char *one = NULL, *two = NULL;
+
+  g_file_set_contents (path, "one", -1, NULL);
+  one = ks_model_registry_hash (f->registry, path, NULL, NULL);
+  g_file_set_contents (path, "three", -1, NULL);
+  two = ks_model_registry_hash (f->registry, path, NULL, NULL);
+  g_assert_cmpstr (one, ==, "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed");
+  g_assert_cmpstr (one, !=, two);
+}
+
+static void
+test_fit (Fixture *f, gconstpointer data)
+{
+  g_autoptr (GError) error = NULL;
+  double n_entry = 0;
+
+  g_assert_true (ks_model_registry_check_fit (f->registry, f->model, 64u << 20, &n_entry, &error));
+  g_assert_no_error (error);
+  g_assert_cmpfloat (n_entry, >, 100);
+  g_assert_false (ks_model_registry_check_fit (f->registry, f->model, 1u << 20, NULL, &error));
+  g_assert_error (error, KS_ENGINE_ERROR, KS_ERR_BUDGET);
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+#define ADD(name, func) g_test_add ("/model-registry/" name, Fixture, NULL, set_up, func, tear_down)
+  ADD ("resolve", test_resolve);
+  ADD ("list", test_list);
+  ADD ("gate", test_gate);
+  ADD ("hash-changes", test_hash_changes);
+  ADD ("fit", test_fit);
+  return g_test_run ();
+}

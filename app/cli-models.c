@@ -173,7 +173,8 @@ hash_thread (gpointer data)
 {
   HashCall *call = data;
 
-  call->hash = ks_model_registry_hash (call->registry, call->path, call->cancellable, &call->error);
+  call->hash =
+      ks_model_registry_hash (call->registry, call->path, TRUE, call->cancellable, &call->error);
   g_atomic_int_set (&call->done, TRUE);
   g_main_context_wakeup (NULL);
   return NULL;

@@ -266,18 +266,45 @@ compute_hash (const char *path, GCancellable *cancellable, GError **error)
   return n < 0 ? NULL : g_strdup (g_checksum_get_string (sum));
 }
 
+/* The manifest that the fetcher wrote beside the file, when size and time are as it saw them. */
+static char *
+get_vouched_hash (const char *path, const struct stat *st)
+{
+  g_autofree char *folder = g_path_get_dirname (path), *file = g_path_get_basename (path);
+  cJSON *manifest = read_json (folder, "manifest.json");
+  double time_ns = (double)((gint64)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec);
+  const cJSON *item;
+  char *hash = NULL;
+
+  cJSON_ArrayForEach (item, cJSON_GetObjectItemCaseSensitive (manifest, "models"))
+  {
+    const cJSON *bytes = cJSON_GetObjectItemCaseSensitive (item, "bytes");
+    const cJSON *time = cJSON_GetObjectItemCaseSensitive (item, "mtime_ns");
+
+    if (hash == NULL && g_strcmp0 (get_json_string (item, "file"), file) == 0 &&
+        cJSON_IsNumber (bytes) && bytes->valuedouble == (double)st->st_size &&
+        cJSON_IsNumber (time) && time->valuedouble == time_ns)
+      hash = g_strdup (get_json_string (item, "sha256"));
+  }
+  cJSON_Delete (manifest);
+  return hash;
+}
+
 char *
-ks_model_registry_hash (KsModelRegistry *self, const char *path, GCancellable *cancellable,
-                        GError **error)
+ks_model_registry_hash (KsModelRegistry *self, const char *path, gboolean fresh,
+                        GCancellable *cancellable, GError **error)
 {
   g_autofree char *stamp = NULL;
   struct stat st;
-  char *hash;
+  char *hash = NULL;
 
   g_return_val_if_fail (KS_IS_MODEL_REGISTRY (self) && path != NULL, NULL);
   if (g_stat (path, &st) == 0)
     stamp = dup_stamp (&st);
-  hash = stamp != NULL ? recall_hash (path, stamp) : NULL;
+  if (stamp != NULL && !fresh)
+    hash = recall_hash (path, stamp);
+  if (hash == NULL && stamp != NULL && !fresh)
+    hash = get_vouched_hash (path, &st);
   if (hash != NULL)
     return hash;
   hash = compute_hash (path, cancellable, error);
@@ -347,7 +374,7 @@ ks_model_registry_find_gate (KsModelRegistry *self, const char *model_path)
         !has_shape (gate, entry))
       continue;
     if (hash == NULL)
-      hash = ks_model_registry_hash (self, model_path, NULL, NULL);
+      hash = ks_model_registry_hash (self, model_path, FALSE, NULL, NULL);
     if (g_strcmp0 (hash, get_json_string (gate, "model_sha256")) == 0)
       found = g_build_filename (folder, file, NULL);
   }

@@ -28,9 +28,10 @@ char *ks_model_registry_resolve (KsModelRegistry *self, const char *name, GError
 /* Gate for a model file, NULL when there is none. (transfer full) */
 char *ks_model_registry_find_gate (KsModelRegistry *self, const char *model_path);
 
-/* SHA-256 of a file in hex, remembered by path, size and time. (transfer full) */
-char *ks_model_registry_hash (KsModelRegistry *self, const char *path, GCancellable *cancellable,
-                              GError **error);
+/* SHA-256 of a file in hex: remembered by path, size and time, or vouched for by the manifest
+ * beside it in the same way; read anew when fresh. (transfer full) */
+char *ks_model_registry_hash (KsModelRegistry *self, const char *path, gboolean fresh,
+                              GCancellable *cancellable, GError **error);
 /* What the SHA-256 of the file should be, by the manifests; NULL when it is not listed. (transfer
  * full) */
 char *ks_model_registry_get_expected_hash (KsModelRegistry *self, const char *path);

@@ -6,6 +6,7 @@
 
 #include <glib/gstdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef struct {
   char *folder, *models, *data, *gates, *model;
@@ -140,8 +141,8 @@ write_gates (Fixture *f, const char *hash, guint n_layer)
 static void
 test_gate (Fixture *f, gconstpointer data)
 {
-  g_autofree char *hash = ks_model_registry_hash (f->registry, f->model, NULL, NULL);
-  g_autofree char *again = ks_model_registry_hash (f->registry, f->model, NULL, NULL);
+  g_autofree char *hash = ks_model_registry_hash (f->registry, f->model, FALSE, NULL, NULL);
+  g_autofree char *again = ks_model_registry_hash (f->registry, f->model, FALSE, NULL, NULL);
   g_autofree char *found = NULL, *want = g_build_filename (f->gates, "g.safetensors", NULL);
 
   g_assert_nonnull (hash);
@@ -165,11 +166,34 @@ test_hash_changes (Fixture *f, gconstpointer data)
   g_autofree char *one = NULL, *two = NULL;
 
   g_file_set_contents (path, "one", -1, NULL);
-  one = ks_model_registry_hash (f->registry, path, NULL, NULL);
+  one = ks_model_registry_hash (f->registry, path, FALSE, NULL, NULL);
   g_file_set_contents (path, "three", -1, NULL);
-  two = ks_model_registry_hash (f->registry, path, NULL, NULL);
+  two = ks_model_registry_hash (f->registry, path, FALSE, NULL, NULL);
   g_assert_cmpstr (one, ==, "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed");
   g_assert_cmpstr (one, !=, two);
+}
+
+/* The manifest beside a file vouches for it while size and time are the same; a fresh hash asks
+ * nobody. */
+static void
+test_vouched (Fixture *f, gconstpointer data)
+{
+  g_autofree char *manifest = g_build_filename (f->models, "manifest.json", NULL);
+  g_autofree char *text = NULL, *trusted = NULL, *fresh = NULL, *expected = NULL;
+  struct stat st;
+
+  g_assert_cmpint (g_stat (f->model, &st), ==, 0);
+  text = g_strdup_printf (
+      "{\"models\": [{\"file\": \"Tiny.gguf\", \"sha256\": \"beef\", \"bytes\": %" G_GINT64_FORMAT
+      ", \"mtime_ns\": %" G_GINT64_FORMAT "}]}",
+      (gint64)st.st_size, (gint64)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec);
+  g_assert_true (g_file_set_contents (manifest, text, -1, NULL));
+  trusted = ks_model_registry_hash (f->registry, f->model, FALSE, NULL, NULL);
+  fresh = ks_model_registry_hash (f->registry, f->model, TRUE, NULL, NULL);
+  expected = ks_model_registry_get_expected_hash (f->registry, f->model);
+  g_assert_cmpstr (trusted, ==, "beef");
+  g_assert_cmpstr (expected, ==, "beef");
+  g_assert_cmpuint (strlen (fresh), ==, 64);
 }
 
 static void
@@ -194,6 +218,7 @@ main (int argc, char **argv)
   ADD ("list", test_list);
   ADD ("gate", test_gate);
   ADD ("hash-changes", test_hash_changes);
+  ADD ("vouched", test_vouched);
   ADD ("fit", test_fit);
   return g_test_run ();
 }

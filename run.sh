@@ -7,8 +7,8 @@ set -euo pipefail
 ROOT=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 readonly ROOT BUILD="$ROOT/build"
 readonly SAMPLE="$ROOT/data/samples/keepsake-handbook.md"
-readonly SAMPLE_KV_BUDGET=24MiB
-readonly SAMPLE_QUESTION='What is the top speed of the cable car?'
+readonly SAMPLE_KV_BUDGET=12MiB
+readonly SAMPLE_QUESTION='How many lines does the program of the cable car have?'
 
 usage() {
   cat <<EOF

@@ -10,6 +10,8 @@
 
 #include <math.h>
 
+#define PREFETCH 6u /* pages asked for ahead of use */
+
 /* One hidden layer of the gate as a linear operation. */
 static ks_op_linear
 hidden_linear(const ks_op_gate *op, const ks_weight *w, ks_dptr bias, ks_dptr x, ks_dptr y)
@@ -110,6 +112,18 @@ score_run(float *out, const ks_cpu_slots *run, const ks_op_kv_score *op, uint32_
   }
 }
 
+/* A page brings two short planes: asked for early, their misses overlap. */
+static void
+prefetch_marks(const ks_cpu_stream *stream, uint32_t entry, uint32_t end)
+{
+  if (entry < end) {
+    const ks_cpu_slots slots = ks_cpu_slots_get(stream, entry, 1);
+
+    __builtin_prefetch(slots.log_beta, 0, 3);
+    __builtin_prefetch(slots.pos, 0, 3);
+  }
+}
+
 void
 ks_cpu_kv_score(const ks_cpu_ctx *ctx, const ks_op_kv_score *op, uint32_t member, uint32_t n_member)
 {
@@ -130,6 +144,7 @@ ks_cpu_kv_score(const ks_cpu_ctx *ctx, const ks_op_kv_score *op, uint32_t member
     for (uint32_t e = walk.begin; e < walk.end;) {
       const ks_cpu_slots run = ks_cpu_slots_get(&stream, e, walk.end - e);
 
+      prefetch_marks(&stream, e + PREFETCH * op->kv.layout->page_entries, walk.end);
       score_run(to, &run, op, live_from, &pin);
       to += run.n;
       e += run.n;

@@ -1,7 +1,7 @@
 /* avx512-emulation.h - AVX-512 intrinsics over SIMDe, for sources written for the real ones.
  * Included before everything else (-include), so that a kernel file runs unchanged on a machine
- * that lacks them.  What the SIMDe of Debian 12 lacks is added here from two 256-bit halves; without
- * AVX2 and F16C there is nothing to build them from, and nothing is defined. */
+ * that lacks them.  What the SIMDe of Debian 12 lacks is added here from two 256-bit halves;
+ * without AVX2 and F16C there is nothing to build them from, and nothing is defined. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 

@@ -21,7 +21,7 @@ def is_format(path):
 
 
 def is_shell(path):
-    return path.endswith(".sh") or path == ".ci/run"
+    return path.endswith(".sh") or path in (".ci/run", "tests/lint/hooks/commit-msg")
 
 
 def is_prose(path):

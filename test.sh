@@ -6,6 +6,7 @@ set -euo pipefail
 
 ROOT=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 readonly ROOT
+readonly SUITES=(unit golden parity ops fuzz cli app scoring packaging lint)
 readonly SANITIZED_SUITES=(unit golden ops fuzz)
 declare -i n_broken=0
 declare -a logs=()
@@ -58,7 +59,7 @@ run_half() {
 
 main() {
   local sanitizers=true suite
-  local -a suites=() plain=() sanitized=()
+  local -a suites=() plain=() sanitized=() wanted=()
 
   while (($# > 0)); do
     case $1 in
@@ -93,7 +94,9 @@ main() {
         "${sanitized[@]}" --timeout-multiplier 4
     fi
   fi
-  exec python3 "$ROOT/tests/sum-results.py" --broken-steps "$n_broken" "${logs[@]}"
+  ((${#suites[@]} > 0)) || suites=("${SUITES[@]}")
+  for suite in "${suites[@]}"; do wanted+=(--want "$suite"); done
+  exec python3 "$ROOT/tests/sum-results.py" --broken-steps "$n_broken" "${wanted[@]}" "${logs[@]}"
 }
 
 main "$@"

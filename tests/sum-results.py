@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Sums Meson test logs: every subtest of a TAP program counts, every other program counts once.
 
-Usage: sum-results.py [--broken-steps N] LABEL=testlog.json ...
+Usage: sum-results.py [--broken-steps N] [--want SUITE]... LABEL=testlog.json ...
 Prints what failed and what was skipped, then the line `N passed, N failed`, alone and last.
 Exit status 0 only when something passed and nothing failed.
-A program that dies, times out or returns an error beside subtests that are all ok counts one failure.
+A wanted suite without a test is a failure.  A program that dies, times out or returns an error beside subtests that are all ok counts one failure.
 """
 # SPDX-License-Identifier: GPL-3.0-or-later
 import argparse
@@ -18,10 +18,12 @@ GOOD = {"OK", "EXPECTEDFAIL", "SKIP"}
 
 class Sums:
     def __init__(self):
-        self.n_passed, self.failed, self.skipped = 0, [], []
+        self.n_passed, self.failed, self.skipped, self.suites = 0, [], [], set()
 
     def add_program(self, label, test):
         name, result = f"{label}: {test['name']}", test["result"]
+        # Meson writes "project:suite+suite / name".
+        self.suites.update(test["name"].partition(" / ")[0].partition(":")[2].split("+"))
         lines = (test.get("stdout") or "").splitlines()
         if any(re.match(r"^1\.\.\d+", line) for line in lines):
             self.add_tap(name, lines, result)
@@ -57,6 +59,7 @@ def read_log(path):
 def main():
     parser = argparse.ArgumentParser(description="Sums Meson test logs.")
     parser.add_argument("--broken-steps", type=int, default=0, help="steps that failed before any test ran")
+    parser.add_argument("--want", action="append", default=[], metavar="SUITE")
     parser.add_argument("logs", nargs="*", metavar="LABEL=FILE")
     args = parser.parse_args()
     sums = Sums()
@@ -70,6 +73,8 @@ def main():
             continue
         for test in tests:
             sums.add_program(label, test)
+    if args.logs:
+        sums.failed += [f"suite {suite}: no test in it" for suite in args.want if suite not in sums.suites]
     for title, names in (("skipped", sums.skipped), ("FAILED", sums.failed)):
         for name in names:
             print(f"{title}: {name}")

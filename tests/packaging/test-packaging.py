@@ -276,6 +276,31 @@ def test_install_versions(base):
         assert ("clang-format-14" in names) == has and "gcc" in names, (release, names)
 
 
+def test_sums(base):
+    """The last line counts subtests; a crash, an error behind good subtests or an empty suite fails."""
+    tap = {"name": "keepsake:unit / a", "result": "OK", "stdout": "1..3\nok 1 - x\nok 2 - y # SKIP no\nok 3 - z\n"}
+    plain = {"name": "keepsake:cli / b", "result": "OK", "stdout": "hello\n"}
+    crash = {"name": "keepsake:unit / c", "result": "ERROR", "stdout": "1..2\nok 1 - x\n"}
+    not_ok = {"name": "keepsake:unit / d", "result": "FAIL", "stdout": "1..2\nok 1 - x\nnot ok 2 - y\n"}
+    late = {"name": "keepsake:unit / e", "result": "TIMEOUT", "stdout": ""}
+    for tests, args, want in (([tap, plain], ["--want", "unit"], "3 passed, 0 failed"),
+                              ([tap, crash], [], "3 passed, 1 failed"),
+                              ([not_ok, late], [], "1 passed, 2 failed"),
+                              ([tap], ["--want", "cli"], "2 passed, 1 failed"),
+                              ([tap], ["--broken-steps", "1"], "2 passed, 1 failed"),
+                              ([], [], "0 passed, 1 failed")):
+        path = os.path.join(base, "testlog.json")
+        with open(path, "w", encoding="utf-8") as f:
+            f.writelines(json.dumps(test) + "\n" for test in tests)
+        done = subprocess.run([sys.executable, os.path.join(ROOT, "tests", "sum-results.py"), *args, f"x={path}"],
+                              capture_output=True, text=True, timeout=20)
+        assert done.stdout.splitlines()[-1] == want, (want, done.stdout)
+        assert (done.returncode == 0) == want.endswith(" 0 failed"), done
+    gone = subprocess.run([sys.executable, os.path.join(ROOT, "tests", "sum-results.py"), "x=" + base + "/none"],
+                          capture_output=True, text=True, timeout=20)
+    assert gone.stdout.splitlines()[-1] == "0 passed, 1 failed" and gone.returncode == 1, gone
+
+
 def test_run_script_options(base):
     """run.sh explains itself, and refuses what it cannot do before it installs or builds anything."""
     for args, status, word in ((["--help"], 0, "--model PATH"), (["--nonsense"], 1, "Unknown option --nonsense"),

@@ -4,7 +4,8 @@
 Usage: sum-results.py [--broken-steps N] [--want SUITE]... LABEL=testlog.json ...
 Prints what failed and what was skipped, then the line `N passed, N failed`, alone and last.
 Exit status 0 only when something passed and nothing failed.
-A wanted suite without a test is a failure.  A program that dies, times out or returns an error beside subtests that are all ok counts one failure.
+A wanted suite without a test is a failure.
+A program that dies, times out or returns an error beside subtests that are all ok counts one failure.
 """
 # SPDX-License-Identifier: GPL-3.0-or-later
 import argparse

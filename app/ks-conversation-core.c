@@ -413,28 +413,18 @@ gboolean
 ks_conversation_core_set_budget (KsConversationCore *core, KsEngine *engine,
                                  const ks_budget_request *request, GError **error)
 {
-  guint64 kv_bytes = request->kv_bytes, fixed;
-  ks_kv_stats stats;
+  guint64 kv_bytes = request->kv_bytes / KS_KV_UNIT_BYTES * KS_KV_UNIT_BYTES;
   ks_error err = {0};
   gboolean ok;
 
   if (!ensure_timeline (core, engine, error))
     return FALSE;
-  ks_timeline_get_stats (core->tl, &stats);
-  fixed = stats.weight_bytes + stats.gate_bytes + stats.scratch_bytes;
-  if (request->total_bytes > 0 && request->total_bytes <= fixed) {
-    g_set_error (
-        error, KS_ENGINE_ERROR, KS_ERR_BUDGET,
-        "%.1f MiB are not enough: weights, gate and scratch alone take %.1f MiB (a target for "
-        "the key/value pages only is set with /kv-budget)",
-        (double)request->total_bytes / 1048576.0, (double)fixed / 1048576.0);
-    return FALSE;
-  }
-  if (request->total_bytes > 0)
-    kv_bytes = request->total_bytes - fixed;
-  kv_bytes = kv_bytes / KS_KV_UNIT_BYTES * KS_KV_UNIT_BYTES; /* what is committed stays inside */
   if (request->entries > 0)
     ok = set_entries (core, request->entries, error);
+  else if (request->total_bytes > 0)
+    ok = ks_error_check (ks_timeline_set_total_budget (core->tl, request->total_bytes, &err), &err,
+                         error) &&
+         ks_error_check (ks_timeline_set_n_keep (core->tl, 0, &err), &err, error);
   else
     ok = ks_error_check (ks_timeline_set_budget (core->tl, kv_bytes, &err), &err, error) &&
          ks_error_check (ks_timeline_set_n_keep (core->tl, 0, &err), &err, error);

@@ -128,9 +128,8 @@ open_pool (KsEngineSetup *setup, const KsEngineOptions *options, GError **error)
   };
   if (!ks_error_check (ks_kv_layout_init (&setup->layout, &err), &err, error))
     return FALSE;
-  if (!ks_error_check (ks_budget_make_plan (
-                           setup->model, setup->gate != NULL ? ks_gate_get_bytes (setup->gate) : 0,
-                           &setup->layout, &options->budget, chunk, buffer, &setup->plan, &err),
+  if (!ks_error_check (ks_budget_make_plan (setup->model, setup->gate, &setup->layout,
+                                            &options->budget, chunk, buffer, &setup->plan, &err),
                        &err, error))
     return FALSE;
   setup->fixed_entries = options->budget.entries > 0;

@@ -246,8 +246,10 @@ typedef struct ks_dev ks_dev; /* an opened device, private to its backend */
 typedef struct ks_dev_info {
   char name[128];
   uint64_t total_bytes, free_bytes;
-  uint32_t n_unit; /* threads or multiprocessors in use */
-  char isa[64];    /* "avx2+f16c", "sm_90" */
+  uint32_t n_unit;    /* threads or multiprocessors in use */
+  char isa[64];       /* "avx2+f16c", "sm_90" */
+  uint64_t own_bytes; /* taken by the device for its steps (list, tiles, workspace); grows with the
+                         largest step that was recorded, 0 from probe */
 } ks_dev_info;
 
 typedef struct ks_dev_params {

@@ -5,12 +5,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/budget.h"
 
+#include "engine/graph.h"
+#include "engine/model-internal.h"
+
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
 #define UNIT KS_KV_UNIT_BYTES
-#define EVICT_BYTES_PER_ENTRY 7 /* f32 score and mark, a quarter of slack; see evict.c */
+#define RANK_BYTES_PER_ENTRY 7 /* f32 score and mark, a quarter of slack; see evict.c */
 
 uint32_t
 ks_budget_pick_chunk(const ks_kv_layout *layout, uint64_t n_page, uint64_t n_keep, uint32_t chunk,
@@ -34,20 +37,38 @@ ks_budget_pick_chunk(const ks_kv_layout *layout, uint64_t n_page, uint64_t n_kee
 typedef struct frame {
   const ks_model *model;
   const ks_kv_layout *layout;
+  const ks_gate *gate;
   uint64_t n_stream, fixed_bytes; /* weights and gate */
+  uint64_t own_bytes;             /* what the device takes for passes of the longest chunk */
   uint32_t buffer;
 } frame;
 
-static uint64_t
-evict_bytes(const frame *f, uint64_t n_page)
+uint64_t
+ks_budget_get_rank_bytes(const ks_kv_layout *layout, uint64_t n_page)
 {
-  return n_page * f->layout->page_entries * EVICT_BYTES_PER_ENTRY;
+  return n_page * layout->page_entries * RANK_BYTES_PER_ENTRY;
+}
+
+uint64_t
+ks_budget_get_kv_bytes(const ks_kv_layout *layout, uint64_t bytes)
+{
+  const uint64_t rank_bytes = ks_budget_get_rank_bytes(layout, 1);
+
+  return bytes / (layout->page_bytes + rank_bytes) * layout->page_bytes / UNIT * UNIT;
 }
 
 static uint64_t
 round_up(uint64_t bytes)
 {
   return (bytes + UNIT - 1) / UNIT * UNIT;
+}
+
+uint64_t
+ks_budget_get_bytes_for_kv(const ks_kv_layout *layout, uint64_t kv_bytes)
+{
+  const uint64_t n_page = (round_up(kv_bytes) + layout->page_bytes - 1) / layout->page_bytes;
+
+  return n_page * layout->page_bytes + ks_budget_get_rank_bytes(layout, n_page);
 }
 
 /* Pages of the smallest pool that works: one entry a stream, passes as short as they get. */
@@ -57,11 +78,40 @@ smallest_pages(const frame *f)
   return ks_kv_pages_for_entries(f->layout, f->n_stream, f->buffer);
 }
 
-/* Activations of a pass; a timeline keeps room for one row of logits and the last one. */
+/* A timeline keeps room for one row of logits and the last one. */
+static uint32_t
+logit_rows(uint32_t chunk)
+{
+  return chunk > 1 ? 2 : 1;
+}
+
+/* Activations of a pass, and the device's own memory. */
 static uint64_t
 pass_bytes(const frame *f, uint32_t chunk)
 {
-  return ks_model_get_scratch_bytes(f->model, chunk, chunk > 1 ? 2 : 1);
+  return ks_graph_count_scratch_bytes(f->model, f->gate, chunk, logit_rows(chunk)) + f->own_bytes +
+         KS_BUDGET_BLOCK_BYTES;
+}
+
+/* Only the device knows what it takes: asks it after recording a pass of the longest chunk. */
+static ks_status
+measure_device(frame *f, uint32_t chunk, ks_error *err)
+{
+  const ks_backend *be = ks_model_get_backend(f->model);
+  ks_graph *graph = NULL;
+  ks_dev_info info;
+  ks_status st =
+      ks_graph_new(f->model->alloc, f->model, f->gate, chunk, logit_rows(chunk), &graph, err);
+
+  if (st == KS_OK)
+    st = ks_graph_prepare(graph, f->layout, err);
+  ks_graph_free(graph);
+  if (st != KS_OK)
+    return st;
+  memset(&info, 0, sizeof(info));
+  be->t->get_info(be->dev, &info);
+  f->own_bytes = info.own_bytes;
+  return KS_OK;
 }
 
 /* The plan's sums once chunk and pages are known. */
@@ -72,7 +122,7 @@ fill(const frame *f, uint32_t chunk, uint64_t n_page, uint64_t kv_bytes, ks_budg
   plan->buffer = f->buffer;
   plan->n_page = n_page;
   plan->kv_bytes = kv_bytes;
-  plan->scratch_bytes = pass_bytes(f, chunk) + evict_bytes(f, n_page);
+  plan->scratch_bytes = pass_bytes(f, chunk) + ks_budget_get_rank_bytes(f->layout, n_page);
   plan->n_keep = ks_kv_entries_for_pages(f->layout, n_page, chunk);
 }
 
@@ -89,8 +139,8 @@ plan_total(const frame *f, uint64_t total_bytes, uint32_t chunk, ks_budget_plan 
 {
   const uint64_t n_min = smallest_pages(f), page_bytes = f->layout->page_bytes;
   const uint64_t scratch_min = pass_bytes(f, f->buffer);
-  const uint64_t least =
-      f->fixed_bytes + scratch_min + evict_bytes(f, n_min) + round_up(n_min * page_bytes);
+  const uint64_t least = f->fixed_bytes + scratch_min + ks_budget_get_rank_bytes(f->layout, n_min) +
+                         round_up(n_min * page_bytes);
 
   if (total_bytes < least)
     return ks_fail(err, KS_ERR_BUDGET,
@@ -101,9 +151,7 @@ plan_total(const frame *f, uint64_t total_bytes, uint32_t chunk, ks_budget_plan 
   for (;;) {
     const uint64_t used = f->fixed_bytes + pass_bytes(f, chunk);
     const uint64_t left = total_bytes > used ? total_bytes - used : 0;
-    const uint64_t entry_bytes = f->layout->page_entries * EVICT_BYTES_PER_ENTRY;
-    /* Pages and what ranks them, whole units of the range. */
-    const uint64_t kv_bytes = left / (page_bytes + entry_bytes) * page_bytes / UNIT * UNIT;
+    const uint64_t kv_bytes = ks_budget_get_kv_bytes(f->layout, left);
     const uint64_t n_page = kv_bytes / page_bytes;
     const uint32_t fits = ks_budget_pick_chunk(f->layout, n_page, 0, chunk, f->buffer);
 
@@ -170,15 +218,17 @@ plan_open(const frame *f, uint32_t chunk, ks_budget_plan *plan)
 }
 
 ks_status
-ks_budget_make_plan(const ks_model *model, uint64_t gate_bytes, const ks_kv_layout *layout,
+ks_budget_make_plan(const ks_model *model, const ks_gate *gate, const ks_kv_layout *layout,
                     const ks_budget_request *request, uint32_t chunk, uint32_t buffer,
                     ks_budget_plan *out, ks_error *err)
 {
-  const frame f = {.model = model,
-                   .layout = layout,
-                   .n_stream = (uint64_t)layout->n_layer * layout->n_kv_head,
-                   .fixed_bytes = ks_model_get_weight_bytes(model) + gate_bytes,
-                   .buffer = buffer};
+  const uint64_t gate_bytes = gate != NULL ? ks_gate_get_bytes(gate) : 0;
+  frame f = {.model = model,
+             .layout = layout,
+             .gate = gate,
+             .n_stream = (uint64_t)layout->n_layer * layout->n_kv_head,
+             .fixed_bytes = ks_model_get_weight_bytes(model) + gate_bytes,
+             .buffer = buffer};
   const int n_set = (request->total_bytes > 0) + (request->kv_bytes > 0) + (request->entries > 0);
   ks_budget_plan plan;
   ks_status st = KS_OK;
@@ -192,6 +242,9 @@ ks_budget_make_plan(const ks_model *model, uint64_t gate_bytes, const ks_kv_layo
   if (request->total_bytes > UINT64_MAX / 16 || request->kv_bytes > UINT64_MAX / 16)
     return ks_fail(err, KS_ERR_ARG, "no machine has that much memory; set a smaller budget");
   memset(&plan, 0, sizeof(plan));
+  st = measure_device(&f, chunk, err);
+  if (st != KS_OK)
+    return st;
   if (request->total_bytes > 0)
     st = plan_total(&f, request->total_bytes, chunk, &plan, err);
   else if (request->kv_bytes > 0)

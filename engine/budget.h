@@ -5,8 +5,12 @@
 
 #include "engine/kv-pool.h"
 #include "engine/model.h"
+#include "engine/retention.h"
 
 KS_BEGIN_DECLS
+
+/* Allowed for what the allocator adds to the few scratch blocks of a timeline. */
+#define KS_BUDGET_BLOCK_BYTES 2048u
 
 /* Exactly one of the three is set, the others are 0; all 0 = no limit asked for (keep everything up
  * to the trained length, or what memory allows). */
@@ -17,18 +21,26 @@ typedef struct ks_budget_request {
 } ks_budget_request;
 
 typedef struct ks_budget_plan {
-  uint64_t weight_bytes, gate_bytes, scratch_bytes, kv_bytes, total_bytes;
+  uint64_t weight_bytes, gate_bytes, kv_bytes, total_bytes;
+  uint64_t scratch_bytes;    /* activations, what the device takes for its steps, ranking */
   uint64_t n_page, n_keep;   /* N and K */
   uint32_t chunk, buffer;    /* C may be lowered to make a small target work */
   double entries_per_stream; /* M = K / S */
 } ks_budget_plan;
 
-/* KS_ERR_BUDGET: too small; the text names the smallest that works, in the unit that was asked in.
+/* gate may be NULL.  KS_ERR_BUDGET: too small; the text names the smallest that works, in the unit
+ * that was asked in.
  */
-KS_CHECK ks_status ks_budget_make_plan(const ks_model *model, uint64_t gate_bytes,
+KS_CHECK ks_status ks_budget_make_plan(const ks_model *model, const ks_gate *gate,
                                        const ks_kv_layout *layout, const ks_budget_request *request,
                                        uint32_t chunk, uint32_t buffer, ks_budget_plan *out,
                                        ks_error *err);
+/* Bytes of pages, whole units of the range, that bytes pay for together with what ranks their
+ * entries; and what ranks the entries of n_page pages. */
+uint64_t ks_budget_get_kv_bytes(const ks_kv_layout *layout, uint64_t bytes);
+/* The other way: the least bytes that pay for pages of at least kv_bytes. */
+uint64_t ks_budget_get_bytes_for_kv(const ks_kv_layout *layout, uint64_t kv_bytes);
+uint64_t ks_budget_get_rank_bytes(const ks_kv_layout *layout, uint64_t n_page);
 /* The tokens of a prefill pass that a pool of n_page pages affords: chunk, halved down to buffer
  * while the room for a pass takes more than a quarter of the entries and leaves fewer than n_keep
  * (0 = as many as possible). */

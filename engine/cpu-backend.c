@@ -47,6 +47,8 @@ cpu_get_info(ks_dev *dev, ks_dev_info *out)
 {
   ks_cpu_fill_info(out);
   out->n_unit = ks_threads_get_n(dev->ctx.threads);
+  out->own_bytes = ks_cpu_step_get_bytes(&dev->step) + dev->ctx.shared_bytes +
+                   (uint64_t)dev->ctx.scratch_bytes * out->n_unit;
   snprintf(out->isa, sizeof(out->isa), "%s", isa_names[dev->ctx.isa]);
 }
 

@@ -39,6 +39,8 @@ typedef struct ks_cpu_step {
 
 void ks_cpu_step_init(ks_cpu_step *step, ks_alloc *alloc);
 void ks_cpu_step_done(ks_cpu_step *step);
+/* Bytes that the list has taken so far. */
+uint64_t ks_cpu_step_get_bytes(const ks_cpu_step *step);
 void ks_cpu_step_begin(ks_cpu_step *step);
 void ks_cpu_step_abort(ks_cpu_step *step);
 /* Appends an operation and returns the room for its descriptor; NULL without memory. */

@@ -70,6 +70,16 @@ ks_cpu_step_done(ks_cpu_step *step)
   *step = (ks_cpu_step){0};
 }
 
+uint64_t
+ks_cpu_step_get_bytes(const ks_cpu_step *step)
+{
+  uint64_t n_bytes = 0;
+
+  for (const chunk *c = step->first_chunk; c != NULL; c = c->next)
+    n_bytes += c->n_bytes;
+  return n_bytes;
+}
+
 void
 ks_cpu_step_begin(ks_cpu_step *step)
 {
@@ -101,7 +111,7 @@ next_chunk(ks_cpu_step *step, size_t n_bytes)
     if (!ks_add_size(n_bytes, CHUNK_HEAD, &total))
       return false;
     total = total < CHUNK_BYTES ? CHUNK_BYTES : total;
-    fresh = ks_mem_new(step->alloc, KS_MEM_HOST, total, 1);
+    fresh = ks_mem_new(step->alloc, KS_MEM_SCRATCH, total, 1);
     if (fresh == NULL)
       return false;
     fresh->n_bytes = total;

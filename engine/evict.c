@@ -140,6 +140,12 @@ free_entry_buffers(ks_evict *evict)
 }
 
 void
+ks_evict_release(ks_evict *evict)
+{
+  free_entry_buffers(evict);
+}
+
+void
 ks_evict_free(ks_evict *evict)
 {
   if (evict == NULL)

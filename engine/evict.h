@@ -69,6 +69,8 @@ KS_CHECK ks_status ks_evict_count_pinned(ks_evict *evict, const ks_kv_table *tab
                                          const ks_pos_range *ranges, uint32_t n_range,
                                          uint64_t *out_n_keep, ks_error *err);
 
+/* Gives back the buffers whose size follows the number of entries; the next use takes them anew. */
+void ks_evict_release(ks_evict *evict);
 /* Makes table hold at most n_keep entries after seen tokens; a table that does is left alone.
  * live_from [n_layer]: first sequence index that is still inside the sliding window (0 in global
  * layers).  pins: extra sorted disjoint ranges.  Policies that never evict drop dead entries only,

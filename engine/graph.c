@@ -248,6 +248,13 @@ record_tap(const pass *p, uint32_t i, ks_dptr x)
 }
 
 /* Token rows are looked up, runs of embeddings between them were uploaded before the step. */
+/* Without ids (a pass that is only recorded) every row is text. */
+static bool
+is_embd(const ks_graph_input *in, uint32_t i)
+{
+  return in->ids != NULL && in->ids[i] == KS_TOKEN_NONE;
+}
+
 static ks_status
 record_embedding(const pass *p)
 {
@@ -262,10 +269,10 @@ record_embedding(const pass *p)
                             .scale = p->s->embd_scale};
 
     for (end = i + 1; end < p->in->n_tok; end++)
-      if ((p->in->ids[end] == KS_TOKEN_NONE) != (p->in->ids[i] == KS_TOKEN_NONE))
+      if (is_embd(p->in, end) != is_embd(p->in, i))
         break;
     op.n_tok = end - i;
-    if (p->in->ids[i] != KS_TOKEN_NONE)
+    if (!is_embd(p->in, i))
       st = p->t->gather_rows(p->dev, &op);
   }
   return st == KS_OK ? record_tap(p, 0, p->x) : st;
@@ -576,6 +583,39 @@ ks_graph_run(ks_graph *graph, const ks_graph_input *in, ks_kv_table *table, ks_s
   graph->n_tok = in->n_tok;
   graph->n_logit = in->n_logit;
   return KS_OK;
+}
+
+ks_status
+ks_graph_prepare(ks_graph *graph, const ks_kv_layout *layout, ks_error *err)
+{
+  const ks_backend *be = ks_model_get_backend(graph->model);
+  const uint32_t sizes[] = {graph->max_tok, 1};
+  const ks_op_kv_select select = {.kv = {.layout = layout}}; /* evictions take room too */
+  ks_status st = KS_OK;
+
+  for (size_t i = 0; st == KS_OK && i < sizeof sizes / sizeof sizes[0]; i++) {
+    ks_graph_input in = {.n_tok = sizes[i]};
+    pass p = {.g = graph,
+              .in = &in,
+              .s = ks_model_get_shape(graph->model),
+              .t = be->t,
+              .dev = be->dev,
+              .kv = {.layout = layout},
+              .x = graph->dev + graph->layout.x,
+              .n_x = sizes[i]};
+
+    p.n_row = in.n_logit = graph->max_logit < sizes[i] ? graph->max_logit : sizes[i];
+    st = p.t->step_begin(p.dev, err);
+    if (st != KS_OK)
+      return st;
+    st = record_pass(&p);
+    if (st == KS_OK)
+      st = p.t->kv_select(p.dev, &select);
+    p.t->step_abort(p.dev);
+    if (st != KS_OK)
+      st = ks_fail(err, st, "not enough memory for passes of %u tokens", sizes[i]);
+  }
+  return st;
 }
 
 const float *

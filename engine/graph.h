@@ -39,6 +39,10 @@ uint64_t ks_graph_count_scratch_bytes(const ks_model *model, const ks_gate *gate
 KS_CHECK ks_status ks_graph_new(ks_alloc *a, const ks_model *model, const ks_gate *gate,
                                 uint32_t max_tok, uint32_t max_logit, ks_graph **out,
                                 ks_error *err);
+/* Records the largest pass, a pass of one token and a selection over pages of this layout and drops
+ * them: the
+ * device then has what it needs for them (ks_dev_info.own_bytes), later passes take nothing. */
+KS_CHECK ks_status ks_graph_prepare(ks_graph *graph, const ks_kv_layout *layout, ks_error *err);
 void ks_graph_free(ks_graph *graph); /* NULL is allowed */
 
 /* Runs one pass.  The table must have reserved n_tok entries; the caller commits them afterwards.

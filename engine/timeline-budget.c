@@ -276,11 +276,42 @@ ks_status
 ks_timeline_set_budget(ks_timeline *tl, uint64_t budget_bytes, ks_error *err)
 {
   ks_kv_pool *pool = tl->params.pool;
+  const ks_kv_layout *layout = ks_kv_pool_get_layout(pool);
   ks_status st = KS_OK;
 
   if (budget_bytes < ks_kv_pool_get_budget_bytes(pool))
     st = shrink_to(tl, budget_bytes / page_bytes(tl), err);
-  return st == KS_OK ? ks_kv_pool_set_budget(pool, budget_bytes, err) : st;
+  if (st == KS_OK)
+    st = ks_kv_pool_set_budget(pool, budget_bytes, err);
+  if (st == KS_OK && ks_evict_get_scratch_bytes(tl->evict) >
+                         ks_budget_get_rank_bytes(layout, ks_kv_pool_get_budget_pages(pool)))
+    ks_evict_release(tl->evict);
+  return st;
+}
+
+ks_status
+ks_timeline_set_total_budget(ks_timeline *tl, uint64_t total_bytes, ks_error *err)
+{
+  const ks_kv_layout *layout = ks_kv_pool_get_layout(tl->params.pool);
+  const uint64_t gate_bytes = tl->params.gate != NULL ? ks_gate_get_bytes(tl->params.gate) : 0;
+  uint64_t fixed, kv_bytes, n_least = 0, least;
+  ks_status st = least_n_keep(tl, tl->pins, tl->n_pin, &n_least, err);
+
+  if (st != KS_OK)
+    return st;
+  /* What ranks entries here is counted with the pages. */
+  fixed = ks_model_get_weight_bytes(tl->params.model) + gate_bytes +
+          ks_alloc_get_bytes(tl->alloc, KS_MEM_SCRATCH) - ks_evict_get_scratch_bytes(tl->evict) +
+          KS_BUDGET_BLOCK_BYTES;
+  least = least_bytes(tl, n_least);
+  kv_bytes = total_bytes > fixed ? ks_budget_get_kv_bytes(layout, total_bytes - fixed) : 0;
+  if (kv_bytes < least)
+    return ks_fail(err, KS_ERR_BUDGET,
+                   "%llu bytes for everything are too few: %llu are taken before anything is "
+                   "remembered; the smallest target that works is %llu bytes",
+                   (unsigned long long)total_bytes, (unsigned long long)fixed,
+                   (unsigned long long)(fixed + ks_budget_get_bytes_for_kv(layout, least)));
+  return ks_timeline_set_budget(tl, kv_bytes, err);
 }
 
 ks_status

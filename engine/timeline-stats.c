@@ -95,8 +95,7 @@ ks_timeline_get_stats(const ks_timeline *tl, ks_kv_stats *out)
                     .kv_used_bytes = (uint64_t)ks_kv_pool_get_used_pages(pool) * layout->page_bytes,
                     .kv_budget_bytes = ks_kv_pool_get_budget_bytes(pool),
                     .kv_committed_bytes = ks_kv_pool_get_committed_bytes(pool),
-                    .scratch_bytes = ks_graph_get_scratch_bytes(tl->graph) +
-                                     ks_evict_get_scratch_bytes(tl->evict),
+                    .scratch_bytes = ks_alloc_get_bytes(tl->alloc, KS_MEM_SCRATCH),
                     .host_bytes = ks_alloc_get_bytes(tl->alloc, KS_MEM_HOST),
                     .n_entries = ks_kv_table_get_n_entries(tl->table),
                     .n_keep = ks_timeline_get_n_keep(tl),

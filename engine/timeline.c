@@ -97,6 +97,8 @@ ks_timeline_new(ks_alloc *a, const ks_timeline_params *params, ks_timeline **out
     st = ks_timeline_set_policy(tl, &params->evict, err);
   if (st == KS_OK)
     st = ks_graph_new(a, params->model, params->gate, params->chunk, tl->max_rows, &tl->graph, err);
+  if (st == KS_OK)
+    st = ks_graph_prepare(tl->graph, ks_kv_pool_get_layout(params->pool), err);
   if (st != KS_OK)
     ks_timeline_free(tl);
   else

@@ -83,6 +83,10 @@ const float *ks_timeline_get_logits(const ks_timeline *tl);
 /* A new pool budget in bytes: evicts first when it shrinks, at once.  KS_ERR_BUDGET names the
  * smallest that works. */
 KS_CHECK ks_status ks_timeline_set_budget(ks_timeline *tl, uint64_t budget_bytes, ks_error *err);
+/* The same from a target for everything on the device (--budget): the pool gets what weights, gate,
+ * scratch and the ranking of its entries leave.  KS_ERR_BUDGET names the smallest that works. */
+KS_CHECK ks_status ks_timeline_set_total_budget(ks_timeline *tl, uint64_t total_bytes,
+                                                ks_error *err);
 /* K directly (0 = from the pool again); sessions evict at once.  KS_ERR_BUDGET below one entry a
  * stream or below what is pinned. */
 KS_CHECK ks_status ks_timeline_set_n_keep(ks_timeline *tl, uint64_t n_keep, ks_error *err);
@@ -111,8 +115,8 @@ const ks_model *ks_timeline_get_model(const ks_timeline *tl);
 /* Numbers for the window; O(streams + turns), cheap enough for every frame.  Counts by turn and
  * modality are kept up to date by evictions. */
 typedef struct ks_kv_stats {
-  uint64_t weight_bytes, kv_used_bytes, kv_budget_bytes, kv_committed_bytes, scratch_bytes,
-      host_bytes, gate_bytes;
+  uint64_t weight_bytes, kv_used_bytes, kv_budget_bytes, kv_committed_bytes, gate_bytes, host_bytes;
+  uint64_t scratch_bytes; /* of all timelines, and what the device takes for its steps */
   uint64_t n_entries, n_keep, n_evicted, n_eviction_runs;
   uint32_t n_pages_used, n_pages_budget, page_entries;
   uint32_t seen, n_layer, n_kv_head, n_turn;

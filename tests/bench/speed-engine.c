@@ -62,7 +62,7 @@ side_open_timeline(side *s, const char *kv_name, uint64_t m, uint64_t n_ctx)
   if (!ks_dtype_parse(kv_name, &layout.kv_dtype))
     return ks_fail(&s->err, KS_ERR_ARG, "KV type %s is unknown", kv_name);
   if (ks_kv_layout_init(&layout, &s->err) != KS_OK ||
-      ks_budget_make_plan(s->model, 0, &layout, &request, 512, 32, &plan, &s->err) != KS_OK ||
+      ks_budget_make_plan(s->model, NULL, &layout, &request, 512, 32, &plan, &s->err) != KS_OK ||
       ks_kv_pool_new(s->alloc, &s->be, &layout, plan.kv_bytes, plan.kv_bytes, &s->pool, &s->err) !=
           KS_OK)
     return s->err.status;

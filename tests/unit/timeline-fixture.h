@@ -9,6 +9,7 @@
 
 typedef struct tl_fixture {
   ks_alloc *alloc;
+  uint32_t n_thread; /* 0 = 1 */
   ks_backend be;
   ks_model *model;
   ks_gate *gate;
@@ -33,7 +34,8 @@ static inline ks_status
 tl_try_open(tl_fixture *f, const char *model, const char *gate, uint32_t page_entries,
             uint64_t n_page, uint64_t max_page)
 {
-  ks_dev_params params = {.n_thread = 1, .mode = KS_COMPUTE_EXACT, .alloc = f->alloc};
+  ks_dev_params params = {
+      .n_thread = f->n_thread > 0 ? f->n_thread : 1, .mode = KS_COMPUTE_EXACT, .alloc = f->alloc};
   ks_model_params model_params = {.be = &f->be};
   const ks_model_shape *shape;
   char path[1024];

@@ -34,9 +34,9 @@ text_cb (KsEngineJob *job, const char *text, gpointer user_data)
 
   cli_progress_clear (&talk->progress);
   g_string_append (talk->answer, text);
-  if (talk->quiet)
+  if (talk->quiet || text[0] == '\0')
     return;
-  fputs (text, stdout);
+  cli_print_text (text);
   fflush (stdout);
   talk->at_margin = text[strlen (text) - 1] == '\n';
 }
@@ -122,7 +122,8 @@ cli_talk_print_facts (CliTalk *talk)
 {
   g_autoptr (KsMemoryStats) stats = ks_conversation_dup_stats (talk->conversation);
   KsAnswerInfo answer = ks_conversation_get_answer (talk->conversation);
-  g_autofree char *gate = dup_gate_name (talk);
+  g_autofree char *gate_name = dup_gate_name (talk);
+  g_autofree char *gate = gate_name != NULL ? cli_dup_printable (gate_name) : NULL;
   g_autofree char *seen = NULL, *kept = NULL, *all = NULL, *used = NULL, *budget = NULL,
                   *weights = NULL, *scratch = NULL;
   guint64 n_stream;

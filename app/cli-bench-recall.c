@@ -144,9 +144,11 @@ run_prompt (Run *run, KsEngineSetup *setup, ks_timeline *tl, KsEngineJob *job, g
   cJSON_AddItemToArray (items, item);
   if ((int)index < run->n_show && !run->options->json) {
     cli_bench_show_progress (NULL);
-    printf ("%s, prompt %u, %u tokens, fact %u of %u\n  asked:  %s\n  right:  %s\n  answer: %s\n",
+    printf ("%s, prompt %u, %u tokens, fact %u of %u\n  asked:  %s\n  right:  %s\n  answer: ",
             ks_policy_get_name (policy), index, n_text, prompt->fact_at + 1, prompt->n_fact,
-            prompt->question, prompt->value, text);
+            prompt->question, prompt->value);
+    cli_print_text (text);
+    putchar ('\n');
   }
   return TRUE;
 }

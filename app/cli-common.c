@@ -4,6 +4,8 @@
 
 #include "app/ks-error.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <glib-unix.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,24 +14,81 @@
 /* Reading less than this is over before a line of progress could be read. */
 #define PROGRESS_MIN_TOKENS 256u
 
+static char *
+replace_controls (const char *text, const char *keep)
+{
+  g_autofree char *valid = g_utf8_make_valid (text, -1);
+  GString *out = g_string_sized_new (strlen (valid));
+
+  for (const char *p = valid; *p != '\0'; p = g_utf8_next_char (p)) {
+    gunichar c = g_utf8_get_char (p);
+
+    if (g_unichar_iscntrl (c) && (c > 0x7f || strchr (keep, (int)c) == NULL))
+      g_string_append_c (out, '?');
+    else
+      g_string_append_unichar (out, c);
+  }
+  return g_string_free (out, FALSE);
+}
+
+char *
+cli_dup_printable (const char *text)
+{
+  return replace_controls (text, "");
+}
+
+void
+cli_print_text (const char *text)
+{
+  if (isatty (STDOUT_FILENO)) {
+    g_autofree char *safe = replace_controls (text, "\n\t");
+
+    fputs (safe, stdout);
+  } else {
+    fputs (text, stdout);
+  }
+}
+
+void
+cli_guard_streams (void)
+{
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+    if (fcntl (fd, F_GETFD) < 0 && errno == EBADF)
+      (void)open ("/dev/null", O_RDWR); /* gets the lowest free number, which is fd */
+}
+
+int
+cli_finish_output (int code)
+{
+  gboolean failed = ferror (stdout) != 0;
+
+  if (fflush (stdout) == 0 && !failed)
+    return code;
+  fputs ("keepsake-cli: cannot write all of the output: is the disk full?\n", stderr);
+  return code == CLI_OK ? CLI_FAILED : code;
+}
+
 void
 cli_print_error (const char *format, ...)
 {
   va_list args;
+  g_autofree char *text = NULL, *printable = NULL;
 
-  fflush (stdout);
-  fputs ("keepsake-cli: ", stderr);
   va_start (args, format);
-  vfprintf (stderr, format, args);
+  text = g_strdup_vprintf (format, args);
   va_end (args);
-  fputc ('\n', stderr);
+  printable = cli_dup_printable (text);
+  fflush (stdout);
+  fprintf (stderr, "keepsake-cli: %s\n", printable);
 }
 
 void
 cli_print_notice (const char *text)
 {
+  g_autofree char *printable = cli_dup_printable (text);
+
   fflush (stdout);
-  fprintf (stderr, "note: %s\n", text);
+  fprintf (stderr, "note: %s\n", printable);
 }
 
 static int
@@ -92,7 +151,13 @@ cli_parse (GOptionContext *context, char ***args, int *out_exit)
       }
     return TRUE;
   }
-  *out_exit = cli_usage ("%s (see %s --help)", error->message, prgname);
+  if (error->domain == G_CONVERT_ERROR)
+    *out_exit =
+        cli_usage ("an option is not valid UTF-8: write it in UTF-8, or put the text into a "
+                   "file (see %s --help)",
+                   prgname);
+  else
+    *out_exit = cli_usage ("%s (see %s --help)", error->message, prgname);
   return FALSE;
 }
 
@@ -154,9 +219,11 @@ void
 cli_print_json (cJSON *take_json)
 {
   char *text = cJSON_Print (take_json);
+  /* Paths are bytes in any encoding; JSON is UTF-8. */
+  g_autofree char *valid = text != NULL ? g_utf8_make_valid (text, -1) : NULL;
 
-  if (text != NULL)
-    puts (text);
+  if (valid != NULL)
+    puts (valid);
   cJSON_free (text);
   cJSON_Delete (take_json);
 }

@@ -32,7 +32,20 @@ int cli_bench_main (char **args);
 int cli_inspect_main (char **args);
 int cli_devices_main (char **args);
 
-/* "keepsake-cli: TEXT" to standard error. */
+/* Valid UTF-8 without control characters, each of them a '?': names and messages that come from a
+ * file or an argument must not move the terminal's cursor. (transfer full) */
+char *cli_dup_printable (const char *text);
+/* Prints text that a model or a document made.  On a terminal control characters other than line
+ * breaks and tabs become '?'; a pipe or file gets the text as it is. */
+void cli_print_text (const char *text);
+/* Call first: standard input, output and error that the parent closed are opened on /dev/null, so
+ * that no file of ours takes their place. */
+void cli_guard_streams (void);
+/* Call last: the exit code, CLI_FAILED with a sentence when standard output could not be written.
+ */
+int cli_finish_output (int code);
+
+/* "keepsake-cli: TEXT" to standard error, control characters replaced. */
 void cli_print_error (const char *format, ...) G_GNUC_PRINTF (1, 2);
 void cli_print_notice (const char *text);
 /* Prints the error and gives the exit code that belongs to it. */
@@ -49,7 +62,7 @@ int cli_run_subcommand (const char *command, const CliCommand *commands, gsize n
 /* "23.9 MiB"; "16,000". (transfer full) */
 char *cli_format_bytes (guint64 n_bytes);
 char *cli_format_count (guint64 n);
-/* Prints and frees. */
+/* Prints and frees; always valid UTF-8. */
 void cli_print_json (cJSON *take_json);
 
 /* One line of progress on standard error, only on a terminal. */

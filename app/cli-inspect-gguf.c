@@ -136,14 +136,17 @@ static void
 print_text (const ks_gguf *g, const char *path, gboolean all)
 {
   g_autofree char *bytes = cli_format_bytes (ks_gguf_get_mapped_bytes (g));
+  g_autofree char *shown = cli_dup_printable (path);
 
-  printf ("%s: GGUF version %u, %zu keys, %zu tensors, %s\n\n", path, ks_gguf_get_version (g),
+  printf ("%s: GGUF version %u, %zu keys, %zu tensors, %s\n\n", shown, ks_gguf_get_version (g),
           ks_gguf_get_n_keys (g), ks_gguf_get_n_tensors (g), bytes);
   for (size_t i = 0; i < ks_gguf_get_n_keys (g); i++) {
     const ks_gguf_key *key = ks_gguf_get_key (g, i);
     cJSON *value = key->type == KS_GGUF_ARRAY ? make_array (key, all) : make_scalar (g, key);
-    char *text = cJSON_PrintUnformatted (value);
-    g_autofree char *name = g_utf8_make_valid (key->name.data, (gssize)key->name.n_bytes);
+    char *json = cJSON_PrintUnformatted (value);
+    g_autofree char *text = json != NULL ? cli_dup_printable (json) : NULL;
+    g_autofree char *raw = g_utf8_make_valid (key->name.data, (gssize)key->name.n_bytes);
+    g_autofree char *name = cli_dup_printable (raw);
 
     if (text != NULL && !all && strlen (text) > SHORT_TEXT) {
       const char *cut = g_utf8_find_prev_char (text, text + SHORT_TEXT);
@@ -157,14 +160,15 @@ print_text (const ks_gguf *g, const char *path, gboolean all)
         printf (" ... %" G_GUINT64_FORMAT " in all", (guint64)key->n_elem);
       putchar ('\n');
     }
-    cJSON_free (text);
+    cJSON_free (json);
     cJSON_Delete (value);
   }
   putchar ('\n');
   for (size_t i = 0; i < ks_gguf_get_n_tensors (g); i++) {
     const ks_gguf_tensor *t = ks_gguf_get_tensor (g, i);
+    g_autofree char *name = cli_dup_printable (t->name);
 
-    printf ("%-44s %-7s", t->name, ks_dtype_get_info (t->dtype)->name);
+    printf ("%-44s %-7s", name, ks_dtype_get_info (t->dtype)->name);
     for (guint d = 0; d < t->n_dims; d++)
       printf ("%s%" G_GUINT64_FORMAT, d > 0 ? " x " : " ", (guint64)t->ne[d]);
     putchar ('\n');

@@ -54,16 +54,18 @@ static void
 print_text (const ks_tokenizer *tok, GArray *ids, const char *text, gboolean from_ids)
 {
   if (from_ids) {
-    puts (text);
+    cli_print_text (text);
+    putchar ('\n');
     return;
   }
   for (guint i = 0; i < ids->len; i++) {
     ks_token id = g_array_index (ids, ks_token, i);
     g_autofree char *piece = cli_dup_piece (tok, id);
     g_autofree char *escaped = g_strescape (piece, NULL);
+    g_autofree char *printable = cli_dup_printable (piece);
 
     /* Only line breaks and the like are escaped; other languages stay readable. */
-    printf ("%7d  \"%s\"\n", id, g_utf8_strchr (piece, -1, '\n') != NULL ? escaped : piece);
+    printf ("%7d  \"%s\"\n", id, g_str_equal (piece, printable) ? piece : escaped);
   }
   printf ("%u tokens\n", ids->len);
 }

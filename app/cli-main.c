@@ -52,13 +52,11 @@ set_locale (void)
     setlocale (LC_CTYPE, "C.UTF-8");
 }
 
-int
-main (int argc, char **argv)
+static int
+run (int argc, char **argv)
 {
   g_auto (GStrv) args = NULL;
 
-  set_locale ();
-  signal (SIGPIPE, SIG_DFL); /* a reader that goes away ends the program quietly */
   if (argc < 2) {
     print_help (stderr);
     return CLI_USAGE;
@@ -77,4 +75,13 @@ main (int argc, char **argv)
     if (strcmp (argv[1], commands[i].name) == 0)
       return commands[i].run (args);
   return cli_usage ("there is no command '%s': see keepsake-cli --help", argv[1]);
+}
+
+int
+main (int argc, char **argv)
+{
+  cli_guard_streams ();
+  set_locale ();
+  signal (SIGPIPE, SIG_DFL); /* a reader that goes away ends the program quietly */
+  return cli_finish_output (run (argc, argv));
 }

@@ -74,12 +74,14 @@ list_models (KsModelRegistry *registry, gboolean as_json)
     g_autofree char *gate = ks_model_registry_find_gate (registry, ks_model_entry_get_path (entry));
     g_autofree char *params = format_params (ks_model_entry_get_n_params (entry));
     g_autofree char *bytes = cli_format_bytes (ks_model_entry_get_n_bytes (entry));
+    g_autofree char *file = cli_dup_printable (ks_model_entry_get_file_name (entry));
+    g_autofree char *arch = cli_dup_printable (ks_model_entry_get_arch (entry));
 
     cJSON_AddItemToArray (models, make_entry_json (entry, gate));
     if (!as_json)
-      printf ("%-40s %-8s %-6s %9s %10s  context %u%s\n", ks_model_entry_get_file_name (entry),
-              ks_model_entry_get_arch (entry), ks_model_entry_get_quantisation (entry), params,
-              bytes, ks_model_entry_get_n_ctx (entry), gate != NULL ? "  gate" : "");
+      printf ("%-40s %-8s %-6s %9s %10s  context %u%s\n", file, arch,
+              ks_model_entry_get_quantisation (entry), params, bytes,
+              ks_model_entry_get_n_ctx (entry), gate != NULL ? "  gate" : "");
   }
   for (guint i = 0; i < problems->len; i++)
     cli_print_error ("%s", (const char *)g_ptr_array_index (problems, i));
@@ -94,6 +96,15 @@ list_models (KsModelRegistry *registry, gboolean as_json)
   return CLI_OK;
 }
 
+/* One line of a description; most values come from the file. */
+static void
+print_line (const char *label, const char *value)
+{
+  g_autofree char *printable = cli_dup_printable (value);
+
+  printf ("%-13s %s\n", label, printable);
+}
+
 static void
 print_entry (KsModelEntry *entry, const char *gate)
 {
@@ -102,18 +113,21 @@ print_entry (KsModelEntry *entry, const char *gate)
   gboolean is_fallback = FALSE;
   const char *tmpl = ks_model_entry_get_template (entry, &is_fallback);
 
-  printf (
-      "file          %s\nname          %s\narchitecture  %s\nparameters    %s\nquantisation  %s\n"
-      "size          %s\ncontext       %u tokens\nstreams       %u layers x %u key/value heads\n"
-      "chat format   %s%s\nlicence       %s\ngate          %s\n",
-      ks_model_entry_get_path (entry), ks_model_entry_get_name (entry),
-      ks_model_entry_get_arch (entry), params, ks_model_entry_get_quantisation (entry), bytes,
-      ks_model_entry_get_n_ctx (entry), ks_model_entry_get_n_layer (entry),
-      ks_model_entry_get_n_kv_head (entry), tmpl,
-      is_fallback ? " (the model's own format is not known)" : "",
-      ks_model_entry_get_licence (entry) != NULL ? ks_model_entry_get_licence (entry)
-                                                 : "not stated",
-      gate != NULL ? gate : "none");
+  const char *licence = ks_model_entry_get_licence (entry);
+
+  print_line ("file", ks_model_entry_get_path (entry));
+  print_line ("name", ks_model_entry_get_name (entry));
+  print_line ("architecture", ks_model_entry_get_arch (entry));
+  print_line ("parameters", params);
+  print_line ("quantisation", ks_model_entry_get_quantisation (entry));
+  print_line ("size", bytes);
+  printf ("context       %u tokens\nstreams       %u layers x %u key/value heads\n"
+          "chat format   %s%s\n",
+          ks_model_entry_get_n_ctx (entry), ks_model_entry_get_n_layer (entry),
+          ks_model_entry_get_n_kv_head (entry), tmpl,
+          is_fallback ? " (the model's own format is not known)" : "");
+  print_line ("licence", licence != NULL ? licence : "not stated");
+  print_line ("gate", gate != NULL ? gate : "none");
 }
 
 static int
@@ -144,10 +158,13 @@ describe_model (KsModelRegistry *registry, const char *name, const CliOptions *o
     cli_print_json (json);
   } else {
     print_entry (entry, gate);
-    if (fits)
+    if (fits) {
       printf ("fits          yes, keeping up to %.0f tokens in each stream\n", n_entry);
-    else
-      printf ("fits          no: %s\n", fit_error->message);
+    } else {
+      g_autofree char *why = g_strdup_printf ("no: %s", fit_error->message);
+
+      print_line ("fits", why);
+    }
   }
   return fits ? CLI_OK : cli_fail (fit_error);
 }
@@ -221,11 +238,12 @@ verify_model (KsModelRegistry *registry, const char *name, gboolean as_json)
     cJSON_AddBoolToObject (json, "listed", expected != NULL);
     cJSON_AddBoolToObject (json, "verified", same);
     cli_print_json (json);
-  } else if (expected == NULL) {
-    printf ("%s  %s\nThe file is not listed in a manifest; there is nothing to compare with.\n",
-            hash, path);
-  } else if (same) {
-    printf ("%s  %s\nThe file is what was fetched.\n", hash, path);
+  } else if (expected == NULL || same) {
+    g_autofree char *printable = cli_dup_printable (path);
+
+    printf ("%s  %s\n%s\n", hash, printable,
+            same ? "The file is what was fetched."
+                 : "The file is not listed in a manifest; there is nothing to compare with.");
   }
   if (expected == NULL || same)
     return CLI_OK;

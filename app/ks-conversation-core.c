@@ -18,6 +18,7 @@ struct _KsConversationCore {
   guint32 turn_start;   /* tokens before the message that is being read */
   ks_token last_id;     /* last token of an open answer */
   gboolean answer_open; /* an answer stands at the end of the timeline, not closed yet */
+  KsAnswerEnd open_end; /* how that answer ended; NONE as soon as another message is read */
   gboolean unread;      /* reading a message was broken off: drop what was read of it */
   gboolean told_length;
   KsAnswerInfo answer;
@@ -231,6 +232,7 @@ read_message (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, cons
   }
   if (ok) {
     core->unread = TRUE;
+    core->open_end = KS_ANSWER_NONE;
     ks_timeline_set_turn (core->tl, (uint16_t)MIN (core->turn, G_MAXUINT16), 0);
     ok = read_tokens (core, engine, job, ids.ids, (guint32)ids.n, error);
   }
@@ -326,7 +328,7 @@ generate (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
       ks_engine_job_emit_text (job, text, n);
     g_clear_pointer (&core->stream, ks_text_stream_free);
   }
-  core->answer.end = end;
+  core->answer.end = core->open_end = end;
   publish (core);
   if (local == NULL)
     return TRUE;
@@ -379,7 +381,8 @@ ks_conversation_core_continue (KsConversationCore *core, KsEngine *engine, KsEng
                                const KsAnswerOptions *options, GError **error)
 {
   if (core->tl == NULL || !core->answer_open || core->unread || core->sampler == NULL ||
-      core->answer.end == KS_ANSWER_END || core->answer.end == KS_ANSWER_STOP) {
+      core->open_end == KS_ANSWER_NONE || core->open_end == KS_ANSWER_END ||
+      core->open_end == KS_ANSWER_STOP) {
     g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_FAILED,
                          "there is no unfinished answer to continue");
     return FALSE;

@@ -170,8 +170,9 @@ ks_engine_job_emit_progress (KsEngineJob *self, guint n_done, guint n_total)
 void
 ks_engine_job_emit_text (KsEngineJob *self, const char *text, gsize n)
 {
+  /* A NUL that a model writes becomes U+FFFD: the signal's string would end there. */
   if (n > 0)
-    post (self, SIGNAL_TEXT, g_strndup (text, n), 0, 0);
+    post (self, SIGNAL_TEXT, g_utf8_make_valid (text, (gssize)n), 0, 0);
 }
 
 void

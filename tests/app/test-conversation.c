@@ -98,6 +98,57 @@ test_continue_nothing (Fixture *f, gconstpointer data)
   g_assert_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED);
 }
 
+/* A message that is refused unread changes nothing: an answer that had ended by itself is not
+ * resumed behind it. */
+static void
+test_continue_refused (Fixture *f, gconstpointer data)
+{
+  g_autofree char *document = g_strnfill (200000, 'a');
+  g_autoptr (KsEngineJob) policy = NULL, again = NULL;
+  g_autoptr (GError) error = NULL;
+  char *stops[] = {NULL, NULL};
+  g_autofree char *text = NULL;
+
+  f->options->max_tokens = 8;
+  text = finish (f, ks_conversation_ask (f->conversation, "one", f->options), KS_OK);
+  stops[0] = g_utf8_substring (text, 0, 1);
+  f->options->stops = g_strdupv (stops);
+  g_free (stops[0]);
+  g_free (finish (f, ks_conversation_ask (f->conversation, "one", f->options), KS_OK));
+  f->options->max_tokens = 4;
+  policy = ks_conversation_set_policy (f->conversation, KS_POLICY_FULL);
+  g_assert_true (ks_engine_job_wait (policy, &error));
+  ks_conversation_add_document (f->conversation, "long.txt", document);
+  g_free (finish (f, ks_conversation_ask (f->conversation, "?", f->options), KS_ERR_BUDGET));
+  again = ks_conversation_continue (f->conversation, f->options);
+  g_assert_false (ks_engine_job_wait (again, &error));
+  g_assert_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED);
+}
+
+static gboolean
+nul_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
+{
+  ks_engine_job_emit_text (job, "a", 1);
+  ks_engine_job_emit_text (job, "\0", 1);
+  ks_engine_job_emit_text (job, "b\0c", 3);
+  return TRUE;
+}
+
+/* A NUL byte that a model writes neither hides the text behind it nor arrives as an empty piece. */
+static void
+test_nul (Fixture *f, gconstpointer data)
+{
+  KsEngineJob *job = ks_engine_job_new (nul_job, NULL, NULL);
+  g_autofree char *text = NULL;
+
+  ks_engine_push (f->engine, job);
+  text = finish (f, job, KS_OK);
+  g_assert_cmpstr (text, ==,
+                   "a\xEF\xBF\xBD"
+                   "b\xEF\xBF\xBD"
+                   "c");
+}
+
 static void
 cancel_cb (KsEngineJob *job, guint n_done, guint n_total, gpointer user_data)
 {
@@ -213,6 +264,8 @@ main (int argc, char **argv)
 #define ADD(name, func) g_test_add ("/conversation/" name, Fixture, NULL, set_up, func, tear_down)
   ADD ("continue", test_continue);
   ADD ("continue-nothing", test_continue_nothing);
+  ADD ("continue-refused", test_continue_refused);
+  ADD ("nul", test_nul);
   ADD ("cancel", test_cancel);
   ADD ("budget", test_budget);
   ADD ("budget-too-small", test_budget_too_small);

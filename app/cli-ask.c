@@ -4,6 +4,7 @@
 
 #include "app/ks-text-import.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,9 +29,16 @@ read_stdin (GError **error)
   guint8 block[4096];
   ssize_t n;
 
-  while ((n = read (STDIN_FILENO, block, sizeof block)) > 0 &&
-         bytes->len <= KS_TEXT_IMPORT_MAX_BYTES)
-    g_byte_array_append (bytes, block, (guint)n);
+  do {
+    n = read (STDIN_FILENO, block, sizeof block);
+    if (n > 0)
+      g_byte_array_append (bytes, block, (guint)n);
+  } while ((n > 0 && bytes->len <= KS_TEXT_IMPORT_MAX_BYTES) || (n < 0 && errno == EINTR));
+  if (n < 0) {
+    g_set_error (error, G_FILE_ERROR, (int)g_file_error_from_errno (errno),
+                 "cannot read standard input: %s", g_strerror (errno));
+    return NULL;
+  }
   return ks_text_import_bytes ("standard input", bytes->data, bytes->len, NULL, NULL, error);
 }
 

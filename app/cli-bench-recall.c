@@ -305,7 +305,7 @@ run_command (Run *run, CliOptions *options, const char *policies)
   g_autoptr (KsEngineOptions) engine_options = NULL;
   int code;
 
-  if (options->entries < 0)
+  if (options->entries == CLI_UNSET)
     options->entries = 128;
   run->policies = parse_policies (policies, &error);
   engine_options = run->policies != NULL ? cli_options_make_engine (options, &error) : NULL;

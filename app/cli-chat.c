@@ -5,7 +5,9 @@
 #include "app/cli-answer.h"
 
 #include "app/ks-error.h"
+#include "app/ks-text-import.h"
 
+#include <errno.h>
 #include <glib-unix.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,6 +42,7 @@ typedef struct {
   KsEngineJob *job; /* the answer that runs, or NULL */
   GQueue lines;     /* of char* */
   GString *input;   /* the beginning of a line */
+  guint source;     /* watches standard input; 0 while enough is read or at its end */
   gboolean terminal, json, eof, quit;
   int code;
 } Chat;
@@ -201,26 +204,62 @@ take_line (Chat *chat, const char *text, gsize n)
   g_queue_push_tail (&chat->lines, g_steal_pointer (&line));
 }
 
+static void
+end_input (Chat *chat)
+{
+  if (chat->input->len > 0)
+    take_line (chat, chat->input->str, chat->input->len);
+  g_string_truncate (chat->input, 0);
+  chat->eof = TRUE;
+}
+
+/* Cuts the finished lines off; only what is new can hold a line break. */
+static void
+take_lines (Chat *chat, const char *block, gsize n)
+{
+  const char *end;
+
+  while ((end = memchr (block, '\n', n)) != NULL) {
+    g_string_append_len (chat->input, block, end - block);
+    take_line (chat, chat->input->str, chat->input->len);
+    g_string_truncate (chat->input, 0);
+    n -= (gsize)(end + 1 - block);
+    block = end + 1;
+  }
+  g_string_append_len (chat->input, block, (gssize)n);
+}
+
 static gboolean
 input_cb (int fd, GIOCondition condition, gpointer user_data)
 {
   Chat *chat = user_data;
-  char block[4096], *end;
+  char block[4096];
   ssize_t n = read (fd, block, sizeof block);
 
-  if (n > 0)
-    g_string_append_len (chat->input, block, n);
-  while ((end = memchr (chat->input->str, '\n', chat->input->len)) != NULL) {
-    gsize n_line = (gsize)(end - chat->input->str);
-
-    take_line (chat, chat->input->str, n_line);
-    g_string_erase (chat->input, 0, (gssize)n_line + 1);
-  }
-  if (n > 0)
+  if (n < 0 && (errno == EINTR || errno == EAGAIN))
     return G_SOURCE_CONTINUE;
-  if (chat->input->len > 0)
-    take_line (chat, chat->input->str, chat->input->len);
-  chat->eof = TRUE;
+  if (n > 0) {
+    take_lines (chat, block, (gsize)n);
+    if (chat->input->len > KS_TEXT_IMPORT_MAX_BYTES) {
+      cli_print_error ("a line is longer than %u MiB: put the text into files and /attach them",
+                       KS_TEXT_IMPORT_MAX_BYTES >> 20);
+      g_string_truncate (chat->input, 0);
+      chat->code = CLI_FAILED;
+      chat->quit = TRUE;
+      if (chat->job != NULL)
+        ks_engine_job_cancel (chat->job);
+    }
+    /* A pipe is read no faster than it is answered; at a terminal commands act at once. */
+    if (chat->terminal || (g_queue_is_empty (&chat->lines) && !chat->quit))
+      return G_SOURCE_CONTINUE;
+  } else {
+    if (n < 0) {
+      cli_print_error ("cannot read standard input: %s", g_strerror (errno));
+      chat->code = CLI_FAILED;
+    }
+    end_input (chat);
+  }
+  chat->source = 0;
   return G_SOURCE_REMOVE;
 }
 
@@ -245,7 +284,6 @@ interrupt_cb (gpointer user_data)
 static void
 run_loop (Chat *chat)
 {
-  guint input = g_unix_fd_add (STDIN_FILENO, G_IO_IN | G_IO_HUP | G_IO_ERR, input_cb, chat);
   guint interrupt = g_unix_signal_add (SIGINT, interrupt_cb, chat);
   gboolean prompted = FALSE;
 
@@ -259,6 +297,8 @@ run_loop (Chat *chat)
     }
     if (chat->job == NULL && chat->eof)
       break;
+    if (chat->source == 0 && chat->job == NULL && !chat->eof)
+      chat->source = g_unix_fd_add (STDIN_FILENO, G_IO_IN | G_IO_HUP | G_IO_ERR, input_cb, chat);
     if (chat->job == NULL && chat->terminal && !prompted) {
       fputs ("> ", stdout);
       fflush (stdout);
@@ -266,8 +306,8 @@ run_loop (Chat *chat)
     }
     g_main_context_iteration (NULL, TRUE);
   }
-  if (!chat->eof)
-    g_source_remove (input);
+  if (chat->source != 0)
+    g_source_remove (chat->source);
   g_source_remove (interrupt);
 }
 

@@ -179,11 +179,16 @@ run_passes (Run *run, ks_timeline *tl, KsEngineJob *job, GError **error)
 }
 
 static gboolean
-write_dump (Run *run, const ks_kv_layout *layout, cJSON **out_arrays, GError **error)
+write_dump (Run *run, const KsEngineSetup *setup, cJSON **out_arrays, GError **error)
 {
-  g_autoptr (CliDump) dump = cli_dump_new (run->dump_path, error);
+  const char *inputs[] = {setup->model_path, setup->gate_path, run->source->file, NULL};
+  g_autoptr (CliDump) dump = NULL;
+  const ks_kv_layout *layout = &setup->layout;
   guint64 beta_shape[3], logit_shape[2];
 
+  if (inputs[1] == NULL)
+    inputs[1] = setup->model_path; /* no gate: a hole would end the list */
+  dump = cli_dump_new (run->dump_path, inputs, error);
   if (dump == NULL)
     return FALSE;
   beta_shape[0] = logit_shape[0] = run->ids->len;
@@ -278,7 +283,7 @@ evict_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
   if (!ks_error_check (ks_timeline_new (setup->alloc, &params, &tl, &err), &err, error))
     return FALSE;
   ok = run_passes (run, tl, job, error) &&
-       (run->dump_path == NULL || write_dump (run, &setup->layout, &arrays, error));
+       (run->dump_path == NULL || write_dump (run, setup, &arrays, error));
   ks_timeline_free (tl);
   if (ok && run->options->json)
     print_json (run, setup, &params, arrays);

@@ -70,6 +70,11 @@ choose_rows (Run *run, GError **error)
   run->rows = cli_parse_numbers (text, n, "row of this input", error);
   if (run->rows == NULL)
     return FALSE;
+  if (run->rows->len == 0) {
+    g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_USAGE,
+                         "--rows names no row: give all, last or a list such as 0,5,7");
+    return FALSE;
+  }
   g_array_sort (run->rows, compare_u32);
   for (guint i = 1; i < run->rows->len;)
     if (g_array_index (run->rows, guint32, i) == g_array_index (run->rows, guint32, i - 1))
@@ -232,11 +237,12 @@ run_rows (Run *run, KsEngineSetup *setup, ks_timeline *tl, KsEngineJob *job, GEr
 {
   guint32 chunk = setup->plan.chunk, n = run->ids->len;
   guint64 shape[2];
+  const char *inputs[] = {setup->model_path, run->source->file, NULL};
   cJSON *arrays = NULL;
 
   shape[0] = run->rows->len;
   shape[1] = ks_tokenizer_get_n_vocab (run->tok);
-  run->dump = cli_dump_new (run->dump_path, error);
+  run->dump = cli_dump_new (run->dump_path, inputs, error);
   if (run->dump == NULL)
     return FALSE;
   cli_dump_begin (run->dump, "logits", "f32", 2, shape);

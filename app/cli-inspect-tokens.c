@@ -98,7 +98,7 @@ run (const CliOptions *options, const CliTokenSource *source)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (KsModelRegistry) registry = ks_model_registry_new (NULL, NULL);
-  g_autofree char *path = ks_model_registry_resolve (registry, options->model, &error);
+  g_autofree char *path = cli_resolve_model (registry, options->model, &error);
   ks_alloc *alloc;
   ks_gguf *g = NULL;
   ks_error err = {0};

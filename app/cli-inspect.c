@@ -9,6 +9,7 @@
 #include <glib/gstdio.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define DUMP_ALIGN 64
 
@@ -153,13 +154,27 @@ struct _CliDump {
   gboolean failed;
 };
 
+static gboolean
+is_same_file (const char *a, const char *b)
+{
+  GStatBuf x, y;
+
+  return g_stat (a, &x) == 0 && g_stat (b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 CliDump *
-cli_dump_new (const char *path, GError **error)
+cli_dump_new (const char *path, const char *const *inputs, GError **error)
 {
   g_autoptr (CliDump) dump = g_new0 (CliDump, 1);
 
   if (path == NULL)
     return g_steal_pointer (&dump);
+  for (guint i = 0; inputs[i] != NULL; i++)
+    if (is_same_file (path, inputs[i])) {
+      g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_USAGE,
+                   "--dump would overwrite %s, which is being read: give another file", inputs[i]);
+      return NULL;
+    }
   dump->path = g_strdup (path);
   dump->file = g_fopen (path, "wb");
   if (dump->file == NULL) {

@@ -38,8 +38,9 @@ char *cli_dup_piece (const ks_tokenizer *tok, ks_token id);
 
 typedef struct _CliDump CliDump;
 
-/* path NULL: arrays are counted in the JSON only when there is a file, so nothing is written. */
-CliDump *cli_dump_new (const char *path, GError **error);
+/* path NULL: arrays are counted in the JSON only when there is a file, so nothing is written.
+ * inputs, ended by NULL, are files that path must not overwrite. */
+CliDump *cli_dump_new (const char *path, const char *const *inputs, GError **error);
 /* Begins an array of n_dim dimensions; its elements follow by cli_dump_write, 4 bytes each. */
 void cli_dump_begin (CliDump *dump, const char *name, const char *dtype, guint n_dim,
                      const guint64 *shape);

@@ -134,7 +134,7 @@ static int
 describe_model (KsModelRegistry *registry, const char *name, const CliOptions *options)
 {
   g_autoptr (GError) error = NULL, fit_error = NULL;
-  g_autofree char *path = ks_model_registry_resolve (registry, name, &error), *gate = NULL;
+  g_autofree char *path = cli_resolve_model (registry, name, &error), *gate = NULL;
   g_autoptr (KsModelEntry) entry = NULL;
   guint64 budget = 0;
   double n_entry = 0;
@@ -219,7 +219,7 @@ static int
 verify_model (KsModelRegistry *registry, const char *name, gboolean as_json)
 {
   g_autoptr (GError) error = NULL;
-  g_autofree char *path = ks_model_registry_resolve (registry, name, &error);
+  g_autofree char *path = cli_resolve_model (registry, name, &error);
   g_autofree char *expected = NULL, *hash = NULL;
   gboolean same;
 
@@ -260,6 +260,7 @@ cli_models_main (char **args)
   g_auto (GStrv) rest = g_strdupv (args);
   g_auto (CliOptions) options;
   const char *command;
+  guint n_rest;
   int code = CLI_OK;
   const GOptionEntry entries[] = {
       {"budget", 'b', 0, G_OPTION_ARG_STRING, &options.budget,
@@ -274,6 +275,11 @@ cli_models_main (char **args)
   if (!cli_parse (context, &rest, &code))
     return code;
   command = rest[1] != NULL ? rest[1] : "list";
+  n_rest = g_strv_length (rest);
+  if (n_rest > 3 ||
+      (n_rest > 2 && (g_str_equal (command, "list") || g_str_equal (command, "where"))))
+    return cli_usage ("'%s' is one argument too many: see keepsake-cli models --help",
+                      rest[n_rest - 1]);
   if (g_str_equal (command, "list"))
     return list_models (registry, options.json);
   if (g_str_equal (command, "where")) {

@@ -4,18 +4,20 @@
 
 #include "app/ks-error.h"
 
-#define UNSET_REAL (-1e30)
+#include <math.h>
+
+#define UNSET_REAL (-G_MAXDOUBLE)
 
 void
 cli_options_init (CliOptions *options)
 {
   *options = (CliOptions){0};
-  options->threads = -1;
-  options->entries = options->chunk = options->buffer = options->page = -1;
-  options->lookahead = options->floor = options->pin_first = -1;
+  options->threads = CLI_UNSET;
+  options->entries = options->chunk = options->buffer = options->page = CLI_UNSET;
+  options->lookahead = options->floor = options->pin_first = CLI_UNSET;
   options->temperature = options->top_p = options->min_p = options->repeat_penalty = UNSET_REAL;
-  options->top_k = options->max_tokens = -1;
-  options->seed = -1;
+  options->top_k = options->max_tokens = CLI_UNSET;
+  options->seed = G_MININT64;
 }
 
 void
@@ -133,6 +135,30 @@ usage_error (GError **error, const char *text)
   return FALSE;
 }
 
+/* A number that was given lies at or above its least value. */
+static gboolean
+check_least (const char *name, int value, int least, GError **error)
+{
+  if (value == CLI_UNSET || value >= least)
+    return TRUE;
+  g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_USAGE, "%s must be at least %d, not %d", name,
+               least, value);
+  return FALSE;
+}
+
+static gboolean
+check_numbers (const CliOptions *options, GError **error)
+{
+  return check_least ("--threads", options->threads, 0, error) &&
+         check_least ("--entries", options->entries, 1, error) &&
+         check_least ("--chunk", options->chunk, 1, error) &&
+         check_least ("--buffer", options->buffer, 1, error) &&
+         check_least ("--page-entries", options->page, 1, error) &&
+         check_least ("--lookahead", options->lookahead, 1, error) &&
+         check_least ("--floor", options->floor, 0, error) &&
+         check_least ("--pin-first", options->pin_first, 0, error);
+}
+
 gboolean
 cli_parse_bytes (const char *text, guint64 *out, GError **error)
 {
@@ -141,6 +167,8 @@ cli_parse_bytes (const char *text, guint64 *out, GError **error)
 
   if (text != NULL && ks_budget_parse_bytes (text, &value, &err) != KS_OK)
     return usage_error (error, err.text);
+  if (text != NULL && value == 0)
+    return usage_error (error, "0 bytes leave no memory at all; write an amount like 160MiB");
   *out = value;
   return TRUE;
 }
@@ -154,16 +182,17 @@ set_budget (const CliOptions *options, KsSettings *settings, KsEngineOptions *ou
 
   if (n_given > 1)
     return usage_error (error, "give only one of --budget, --kv-budget and --entries");
-  if (options->entries == 0)
-    return usage_error (error, "--entries must be at least 1");
   if (n_given == 0) {
     kv_budget = saved_kv = ks_settings_dup_kv_budget (settings);
     if (kv_budget == NULL)
       budget = saved_budget = ks_settings_dup_budget (settings);
   }
   if (!cli_parse_bytes (budget, &out->budget.total_bytes, error) ||
-      !cli_parse_bytes (kv_budget, &out->budget.kv_bytes, error))
+      !cli_parse_bytes (kv_budget, &out->budget.kv_bytes, error)) {
+    if (n_given == 0)
+      g_prefix_error (error, "the memory target in the saved settings: ");
     return FALSE;
+  }
   if (options->entries > 0)
     out->budget.entries = (uint64_t)options->entries;
   return TRUE;
@@ -186,8 +215,6 @@ set_policy (const CliOptions *options, KsEngineOptions *out, GError **error)
     }
     out->policy = (int)policy;
   }
-  if (options->lookahead == 0)
-    return usage_error (error, "--lookahead must be at least 1");
   out->lookahead = options->lookahead;
   out->floor = options->floor;
   out->pin_first = options->pin_first;
@@ -207,8 +234,6 @@ set_types (const CliOptions *options, KsEngineOptions *out, GError **error)
     out->mode = KS_COMPUTE_FAST;
   else if (options->mode != NULL && !g_str_equal (options->mode, "exact"))
     return usage_error (error, "--mode must be exact or fast");
-  if (options->chunk == 0 || options->buffer == 0)
-    return usage_error (error, "--chunk and --buffer must be at least 1");
   if (options->threads > 1024)
     return usage_error (error, "--threads must be 1024 at most");
   out->chunk = options->chunk > 0 ? (guint)options->chunk : 0;
@@ -218,16 +243,25 @@ set_types (const CliOptions *options, KsEngineOptions *out, GError **error)
   return TRUE;
 }
 
-static gboolean
-find_files (const CliOptions *options, KsSettings *settings, KsEngineOptions *out, GError **error)
+char *
+cli_resolve_model (KsModelRegistry *registry, const char *name, GError **error)
 {
-  g_autoptr (KsModelRegistry) registry = ks_model_registry_new (NULL, NULL);
+  g_autoptr (KsSettings) settings = ks_settings_new (NULL);
   g_autofree char *saved = ks_settings_dup_model (settings);
-  const char *name = options->model != NULL ? options->model : g_getenv ("KEEPSAKE_MODEL");
 
+  if (name == NULL)
+    name = g_getenv ("KEEPSAKE_MODEL");
   if (name == NULL || name[0] == '\0')
     name = saved;
-  out->model_path = ks_model_registry_resolve (registry, name, error);
+  return ks_model_registry_resolve (registry, name, error);
+}
+
+static gboolean
+find_files (const CliOptions *options, KsEngineOptions *out, GError **error)
+{
+  g_autoptr (KsModelRegistry) registry = ks_model_registry_new (NULL, NULL);
+
+  out->model_path = cli_resolve_model (registry, options->model, error);
   if (out->model_path == NULL)
     return FALSE;
   if (options->gate == NULL)
@@ -243,8 +277,9 @@ cli_options_make_engine (const CliOptions *options, GError **error)
   g_autoptr (KsSettings) settings = ks_settings_new (NULL);
   g_autoptr (KsEngineOptions) out = ks_engine_options_new ();
 
-  if (!set_types (options, out, error) || !set_policy (options, out, error) ||
-      !set_budget (options, settings, out, error) || !find_files (options, settings, out, error))
+  if (!check_numbers (options, error) || !set_types (options, out, error) ||
+      !set_policy (options, out, error) || !set_budget (options, settings, out, error) ||
+      !find_files (options, out, error))
     return NULL;
   out->n_thread =
       options->threads >= 0 ? (guint)options->threads : ks_settings_get_n_thread (settings);
@@ -257,11 +292,19 @@ cli_options_has_temperature (const CliOptions *options)
   return options->temperature > UNSET_REAL;
 }
 
-static void
-set_real (double value, float *out)
+/* Takes a number that was given; what is out of range is told by the sampler, but NaN compares with
+ * nothing. */
+static gboolean
+set_real (const char *name, double value, float *out, GError **error)
 {
-  if (value > UNSET_REAL)
-    *out = (float)value;
+  if (value == UNSET_REAL)
+    return TRUE;
+  if (!isfinite (value)) {
+    g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_USAGE, "%s must be a number", name);
+    return FALSE;
+  }
+  *out = (float)value;
+  return TRUE;
 }
 
 KsAnswerOptions *
@@ -270,18 +313,22 @@ cli_options_make_answer (const CliOptions *options, GError **error)
   g_autoptr (KsSettings) settings = ks_settings_new (NULL);
   g_autoptr (KsAnswerOptions) out = ks_answer_options_new ();
 
-  set_real (options->temperature, &out->sampler.temperature);
-  set_real (options->top_p, &out->sampler.top_p);
-  set_real (options->min_p, &out->sampler.min_p);
-  set_real (options->repeat_penalty, &out->sampler.repeat_penalty);
+  if (!set_real ("--temperature", options->temperature, &out->sampler.temperature, error) ||
+      !set_real ("--top-p", options->top_p, &out->sampler.top_p, error) ||
+      !set_real ("--min-p", options->min_p, &out->sampler.min_p, error) ||
+      !set_real ("--repeat-penalty", options->repeat_penalty, &out->sampler.repeat_penalty,
+                 error) ||
+      !check_least ("--top-k", options->top_k, 0, error) ||
+      !check_least ("--max-tokens", options->max_tokens, 1, error))
+    return NULL;
+  if (options->seed < 0 && options->seed != G_MININT64) {
+    usage_error (error, "--seed must be at least 0");
+    return NULL;
+  }
   if (options->top_k >= 0)
     out->sampler.top_k = (uint32_t)options->top_k;
   if (options->seed >= 0)
     out->sampler.seed = (uint64_t)options->seed;
-  if (options->max_tokens == 0) {
-    usage_error (error, "--max-tokens must be at least 1");
-    return NULL;
-  }
   for (guint i = 0; options->stops != NULL && options->stops[i] != NULL; i++)
     if (options->stops[i][0] == '\0') {
       usage_error (error, "--stop needs a text");

@@ -1,5 +1,5 @@
 /* cli-options.h - the options that several commands share, and what they mean to the engine.
- * Unset numbers are -1, unset texts NULL.  Threads: main. */
+ * Unset numbers are CLI_UNSET (seed: G_MININT64), unset texts NULL.  Threads: main. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -9,6 +9,8 @@
 #include "app/ks-settings.h"
 
 G_BEGIN_DECLS
+
+#define CLI_UNSET G_MININT /* below 0, like every number that no option allows */
 
 typedef struct {
   /* model */
@@ -40,8 +42,11 @@ void cli_options_add_json (CliOptions *options, GOptionContext *context);
 /* Finds the model and its gate and checks every value.  KS_APP_ERROR_USAGE names what is wrong. */
 KsEngineOptions *cli_options_make_engine (const CliOptions *options, GError **error);
 KsAnswerOptions *cli_options_make_answer (const CliOptions *options, GError **error);
+/* The file that name stands for; NULL means $KEEPSAKE_MODEL, else the saved model, else the default
+ * one. (transfer full) */
+char *cli_resolve_model (KsModelRegistry *registry, const char *name, GError **error);
 gboolean cli_options_has_temperature (const CliOptions *options);
-/* "24MiB" and the like; 0 for NULL. */
+/* "24MiB" and the like, at least one byte; 0 for NULL. */
 gboolean cli_parse_bytes (const char *text, guint64 *out, GError **error);
 
 G_END_DECLS

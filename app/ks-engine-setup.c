@@ -116,6 +116,7 @@ open_pool (KsEngineSetup *setup, const KsEngineOptions *options, GError **error)
   guint buffer = options->buffer > 0 ? options->buffer : MIN (DEFAULT_BUFFER, chunk);
   ks_dev_info info = {0};
   uint64_t max_bytes;
+  ks_status status;
   ks_error err = {0};
 
   setup->layout = (ks_kv_layout){
@@ -136,9 +137,13 @@ open_pool (KsEngineSetup *setup, const KsEngineOptions *options, GError **error)
   /* Address space only: a later, larger target must fit without moving the pool. */
   setup->be.t->get_info (setup->be.dev, &info);
   max_bytes = MAX (setup->plan.kv_bytes, info.total_bytes);
-  return ks_error_check (ks_kv_pool_new (setup->alloc, &setup->be, &setup->layout,
-                                         setup->plan.kv_bytes, max_bytes, &setup->pool, &err),
-                         &err, error);
+  status = ks_kv_pool_new (setup->alloc, &setup->be, &setup->layout, setup->plan.kv_bytes,
+                           max_bytes, &setup->pool, &err);
+  /* A process whose address space is limited has to do with what it asked for. */
+  if (status != KS_OK && max_bytes > setup->plan.kv_bytes)
+    status = ks_kv_pool_new (setup->alloc, &setup->be, &setup->layout, setup->plan.kv_bytes,
+                             setup->plan.kv_bytes, &setup->pool, &err);
+  return ks_error_check (status, &err, error);
 }
 
 /* No target was asked for: say which one was chosen. */

@@ -67,7 +67,7 @@ read_json (const char *folder, const char *name)
   g_autofree char *path = g_build_filename (folder, name, NULL);
   g_autofree char *text = NULL;
 
-  if (!g_file_get_contents (path, &text, NULL, NULL))
+  if (!g_file_test (path, G_FILE_TEST_IS_REGULAR) || !g_file_get_contents (path, &text, NULL, NULL))
     return NULL;
   return cJSON_Parse (text);
 }
@@ -299,8 +299,15 @@ ks_model_registry_hash (KsModelRegistry *self, const char *path, gboolean fresh,
   char *hash = NULL;
 
   g_return_val_if_fail (KS_IS_MODEL_REGISTRY (self) && path != NULL, NULL);
-  if (g_stat (path, &st) == 0)
+  if (g_stat (path, &st) == 0) {
+    /* A pipe would be waited for and a device never ends. */
+    if (!S_ISREG (st.st_mode)) {
+      g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED,
+                   "%s is not a regular file: give a GGUF file", path);
+      return NULL;
+    }
     stamp = dup_stamp (&st);
+  }
   if (stamp != NULL && !fresh)
     hash = recall_hash (path, stamp);
   if (hash == NULL && stamp != NULL && !fresh)

@@ -10,10 +10,10 @@ import os
 import pty
 import resource
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 PROGRAM, CASES = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 MODEL = os.path.join(CASES, "llama", "model.gguf")
@@ -107,6 +107,124 @@ def a_terminal_gets_no_escapes_from_a_model():
     shown = os.read(ours, 1000)
     os.close(ours)
     expect(shown.strip() == b"a?[31mb", f"on the terminal: {shown!r}")
+
+
+@check
+def senseless_numbers_end_with_2():
+    for option in ("--threads", "--entries", "--chunk", "--buffer", "--page-entries", "--lookahead", "--floor",
+                   "--pin-first", "--top-k", "--max-tokens", "--seed"):
+        expect_failure(2, ["ask", "--model", MODEL, option, "-1", "hi"], option)
+    for option in ("--entries", "--chunk", "--buffer", "--page-entries", "--lookahead", "--max-tokens"):
+        expect_failure(2, ["ask", "--model", MODEL, option, "0", "hi"], option)
+    for option in ("--temperature", "--top-p", "--min-p", "--repeat-penalty"):
+        expect_failure(2, ["ask", "--model", MODEL, option, "nan", "hi"], option)
+    for option in ("--budget", "--kv-budget"):
+        expect_failure(2, ["ask", "--model", MODEL, option, "0MiB", "hi"], "memory")
+    expect_failure(2, ["bench", "recall", "--model", MODEL, "--entries", "-5"], "--entries")
+    expect_failure(2, ["inspect", "logits", "--model", MODEL, "--text", "hi", "--rows", " "], "--rows")
+    expect_failure(2, ["inspect", "tokens", "--model", MODEL, "--text", b"a\xff"], "UTF-8")
+    expect_failure(2, ["models", "where", "there"], "there")
+    expect_failure(2, ["models", "verify", MODEL, "more"], "more")
+
+
+@check
+def a_wrong_saved_setting_is_named_as_one():
+    folder = os.path.join(HOME.name, "odd")
+    os.makedirs(os.path.join(folder, "keepsake"))
+    with open(os.path.join(folder, "keepsake", "settings.ini"), "w", encoding="utf-8") as file:
+        file.write("[keepsake]\nbudget=plenty\n")
+    expect_failure(2, ASK + ["hi"], "plenty", "settings", env=dict(ENV, XDG_CONFIG_HOME=folder))
+
+
+@check
+def pipes_and_devices_are_no_models():
+    pipe = os.path.join(HOME.name, "pipe.gguf")
+    os.mkfifo(pipe)
+    for path in (pipe, "/dev/zero", HOME.name):
+        for args in (["models", "verify", path], ["models", "describe", path], ["inspect", "gguf", path],
+                     ["ask", "--model", path, "hi"], ["ask", "--model", MODEL, "--gate", path, "hi"]):
+            expect_failure(1, args, "regular file")
+    folder = os.path.join(HOME.name, "pipes", "keepsake", "models")
+    os.makedirs(folder)
+    os.mkfifo(os.path.join(folder, "manifest.json"))
+    os.mkfifo(os.path.join(folder, "x.gguf"))
+    env = dict(ENV, XDG_DATA_HOME=os.path.join(HOME.name, "pipes"))
+    expect(run("models", env=env)[0] == 0, "list")
+    expect(run("models", "verify", MODEL, env=env)[0] == 0, "verify")
+
+
+@check
+def the_environment_names_the_model_everywhere():
+    env = dict(ENV, KEEPSAKE_MODEL=MODEL)
+    for args in (ASK[:1] + ASK[3:] + ["hi"], ["inspect", "tokens", "--text", "hi"],
+                 ["inspect", "logits", "--text", "hi"], ["models", "describe"], ["models", "verify"]):
+        code, _, err = run(*args, env=env)
+        expect(code == 0, f"{args}: {err}")
+
+
+@check
+def a_dump_never_overwrites_what_is_read():
+    model, gate = os.path.join(HOME.name, "own.gguf"), os.path.join(HOME.name, "own.safetensors")
+    shutil.copy(MODEL, model)
+    shutil.copy(GATE, gate)
+    base = ["--model", model, "--gate", gate, "--text", "hi there"]
+    for path in (model, gate):
+        size = os.path.getsize(path)
+        expect_failure(2, ["inspect", "evict", "--entries", "2", "--dump", path] + base, "overwrite")
+        expect(os.path.getsize(path) == size, f"{path} is gone")
+    expect_failure(2, ["inspect", "logits", "--dump", model] + base, "overwrite")
+    expect(os.path.getsize(model) == os.path.getsize(MODEL), "the model is gone")
+
+
+@check
+def standard_input_that_cannot_be_read_is_said():
+    for args in (["ask", "--model", MODEL], ["chat", "--model", MODEL]):
+        folder = os.open("/", os.O_RDONLY)
+        done = subprocess.run([PROGRAM, *args], stdin=folder, capture_output=True, env=ENV, timeout=60, check=False)
+        os.close(folder)
+        expect(done.returncode == 1 and b"cannot read standard input" in done.stderr, f"{args}: {done.stderr}")
+
+
+@check
+def chat_reads_no_faster_than_it_answers():
+    chat = subprocess.Popen([PROGRAM, "chat", "--model", MODEL, "--max-tokens", "1000000", "--kv-budget", "1MiB"],
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENV)
+    try:
+        chat.stdin.write(b"hello\n")
+        chat.stdin.flush()
+        expect(chat.stdout.read(1), "no answer")
+        os.set_blocking(chat.stdin.fileno(), False)
+        taken, end = 0, time.monotonic() + 1
+        while time.monotonic() < end and taken < 1 << 24:
+            try:
+                taken += os.write(chat.stdin.fileno(), b"y\n" * 2048)
+            except BlockingIOError:
+                time.sleep(0.05)
+        expect(taken < 1 << 18, f"{taken} bytes are queued behind an answer that runs")
+    finally:
+        chat.kill()
+        os.set_blocking(chat.stdin.fileno(), True)
+        chat.stdout.close()
+        chat.wait()
+
+
+@check
+def a_line_without_end_is_refused():
+    with open("/dev/zero", "rb") as zeros:
+        done = subprocess.run([PROGRAM, "chat", "--model", MODEL], stdin=zeros, capture_output=True, env=ENV,
+                              timeout=60, check=False)
+    expect(done.returncode == 1 and b"longer than" in done.stderr, f"{done.returncode}: {done.stderr}")
+
+
+@check
+def little_address_space_is_enough_for_a_small_budget():
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
+
+    if run("devices", preexec_fn=limit)[0] != 0:
+        return  # a build with sanitizers needs more than that to start
+    code, _, err = run(*ASK, "--threads", "1", "--kv-budget", "2MiB", "hi", preexec_fn=limit)
+    expect(code == 0, err)
 
 
 def main():

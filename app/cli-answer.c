@@ -97,7 +97,11 @@ gboolean
 cli_talk_attach (CliTalk *talk, const char *path, GError **error)
 {
   g_autofree char *name = g_path_get_basename (path);
-  g_autofree char *text = ks_text_import_file (path, NULL, NULL, error);
+  /* A shell does this for arguments; lines of chat have not seen one. */
+  g_autofree char *full = g_str_has_prefix (path, "~/")
+                              ? g_build_filename (g_get_home_dir (), path + 2, NULL)
+                              : g_strdup (path);
+  g_autofree char *text = ks_text_import_file (full, NULL, NULL, error);
 
   if (text == NULL)
     return FALSE;

@@ -16,7 +16,7 @@ typedef struct {
   guint fact_at; /* which fact is asked for, from 0 */
 } BenchRecallPrompt;
 
-/* Prompt number index of the series of seed; about n_word words long (800 tokens are 600 words). */
+/* Prompt number index of the series of seed; about n_word words long (800 tokens are 550 words). */
 BenchRecallPrompt *bench_recall_prompt_new (guint64 seed, guint index, guint n_word);
 void bench_recall_prompt_free (BenchRecallPrompt *prompt);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (BenchRecallPrompt, bench_recall_prompt_free)

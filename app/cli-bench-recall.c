@@ -330,13 +330,13 @@ cli_bench_recall_main (char **args)
   g_auto (CliOptions) options;
   g_autofree char *policies = NULL;
   gint64 seed = 1;
-  Run run = {.options = &options, .n_prompt = 24, .n_word = 600, .n_answer = 32};
+  Run run = {.options = &options, .n_prompt = 24, .n_word = 550, .n_answer = 32};
   int code = CLI_OK;
   const GOptionEntry entries[] = {
       {"policies", 0, 0, G_OPTION_ARG_STRING, &policies,
        "what to compare (default full,dbtrimkv,streaming,keydiff,random)", "LIST"},
       {"prompts", 0, 0, G_OPTION_ARG_INT, &run.n_prompt, "number of prompts (default 24)", "N"},
-      {"words", 0, 0, G_OPTION_ARG_INT, &run.n_word, "length of a prompt (default 600)", "N"},
+      {"words", 0, 0, G_OPTION_ARG_INT, &run.n_word, "length of a prompt (default 550)", "N"},
       {"answer-tokens", 0, 0, G_OPTION_ARG_INT, &run.n_answer, "longest answer (default 32)", "N"},
       {"seed", 0, 0, G_OPTION_ARG_INT64, &seed, "another seed, other prompts (default 1)", "N"},
       {"show", 0, 0, G_OPTION_ARG_INT, &run.n_show, "print the first N questions and answers", "N"},

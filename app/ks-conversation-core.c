@@ -21,6 +21,7 @@ struct _KsConversationCore {
   KsAnswerEnd open_end; /* how that answer ended; NONE as soon as another message is read */
   gboolean unread;      /* reading a message was broken off: drop what was read of it */
   gboolean told_length;
+  gboolean at_start; /* no text of the answer has been shown yet */
   KsAnswerInfo answer;
   GMutex lock;
   KsMemoryStats *shown_stats; /* under lock */
@@ -238,7 +239,7 @@ read_message (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, cons
   }
   if (ok) {
     core->unread = FALSE;
-    core->answer_open = TRUE;
+    core->answer_open = core->at_start = TRUE;
     core->last_id = ids.n > 0 ? ids.ids[ids.n - 1] : KS_TOKEN_NONE;
     core->turn++;
     core->answer.n_prompt = (guint)ids.n;
@@ -246,6 +247,21 @@ read_message (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, cons
   }
   ks_token_list_done (&ids);
   return ok;
+}
+
+/* Shows a piece.  SentencePiece-style vocabularies begin an answer with a space that belongs to the
+ * word, not to the text. */
+static void
+emit_text (KsConversationCore *core, KsEngineJob *job, const char *text, size_t n)
+{
+  if (core->at_start && n > 0) {
+    core->at_start = FALSE;
+    if (text[0] == ' ') {
+      text++;
+      n--;
+    }
+  }
+  ks_engine_job_emit_text (job, text, n);
 }
 
 static gboolean
@@ -262,7 +278,7 @@ push_piece (KsConversationCore *core, KsEngineJob *job, ks_token id, bool *out_s
           ks_text_stream_push (core->stream, piece, n_piece, &text, &n_text, out_stopped, &err),
           &err, error))
     return FALSE;
-  ks_engine_job_emit_text (job, text, n_text);
+  emit_text (core, job, text, n_text);
   return TRUE;
 }
 
@@ -325,7 +341,7 @@ generate (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
     size_t n = 0;
 
     if (ks_text_stream_finish (core->stream, &text, &n, NULL) == KS_OK)
-      ks_engine_job_emit_text (job, text, n);
+      emit_text (core, job, text, n);
     g_clear_pointer (&core->stream, ks_text_stream_free);
   }
   core->answer.end = core->open_end = end;

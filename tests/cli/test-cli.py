@@ -244,6 +244,35 @@ def eviction_traces_equal_the_golden_cases():
             expect(sorted(got) == sorted(want_rows), f"{name}: other survivors")
 
 
+@check
+def a_trace_dump_equals_the_golden_case():
+    ids, _, expected = read_array("dbtrimkv", "input_ids")
+    case, dump = expected["cases"]["chunked"], os.path.join(HOME.name, "trace.bin")
+    code, out, err = run(
+        "inspect", "evict", "--model", MODEL, "--gate", GATE, "--ids", ",".join(map(str, ids)), "--chunks",
+        ",".join(map(str, case["chunks"])), "--entries", str(case["M"]), "--buffer", str(case["B"]), "--dump", dump,
+        "--json")
+    expect(code == 0, err)
+    arrays = json.loads(out)["arrays"]
+    with open(dump, "rb") as file:
+        data = file.read()
+
+    def ours(name):
+        begin = arrays[name]["offset"]
+        return struct.unpack(f"<{arrays[name]['nbytes'] // 4}f", data[begin:begin + arrays[name]["nbytes"]])
+
+    want, info, _ = read_array("dbtrimkv", "chunked.log_beta")
+    expect(arrays["log_beta"]["shape"] == info["shape"], f"log_beta: {arrays['log_beta']['shape']}")
+    worst = max(abs(a - b) for a, b in zip(ours("log_beta"), want))
+    expect(worst <= info["tol_abs"], f"log_beta: off by {worst}")
+    rows = read_array("dbtrimkv", "chunked.logit_rows")[0]
+    want, info, _ = read_array("dbtrimkv", "chunked.logits")
+    n_vocab, logits = info["shape"][1], ours("logits")
+    worst = max(abs(logits[row * n_vocab + j] - want[i * n_vocab + j])
+                for i, row in enumerate(rows) for j in range(n_vocab))
+    expect(worst <= info["tol_abs"], f"logits: off by {worst}")
+
+
 def start(*args):
     process = subprocess.Popen([PROGRAM, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, env=ENV)

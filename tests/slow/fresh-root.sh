@@ -62,8 +62,9 @@ make_root() {
   rm -f "$root.log"
   copy_network "$root"
   mount -t proc proc "$root/proc"
-  mkdir -p "$root/dev/shm" # debootstrap made the devices themselves
+  mkdir -p "$root/dev/shm" "$root/dev/pts" # debootstrap made the devices themselves
   mount -t tmpfs tmpfs "$root/dev/shm"
+  mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
   mkdir -p "$root/srv/user"
   git -c safe.directory='*' clone -q --no-hardlinks "$ROOT" "$root$CLONE"
 }
@@ -94,7 +95,7 @@ main() {
   folder=$(cd "$folder" && pwd)/root
   [[ ! -e $folder ]] || fail "$folder is there already."
   # shellcheck disable=SC2064
-  $keep || trap "umount '$folder/proc' '$folder/dev/shm' 2>/dev/null; rm -rf --one-file-system '$folder'" EXIT
+  $keep || trap "umount '$folder/proc' '$folder/dev/shm' '$folder/dev/pts' 2>/dev/null; rm -rf --one-file-system '$folder'" EXIT
   make_root "$folder" "$suite"
 
   say './run.sh in the fresh root'

@@ -153,6 +153,34 @@ cli_talk_print_facts (CliTalk *talk)
            get_rate (answer.n_answer, answer.answer_s));
 }
 
+/* Entries by layer [n_layer], by head [n_layer][n_kv_head], by turn and by kind. */
+static void
+add_entry_counts (cJSON *json, const ks_kv_stats *kv)
+{
+  cJSON *layers = cJSON_AddArrayToObject (json, "entries_by_layer");
+  cJSON *heads = cJSON_AddArrayToObject (json, "entries_by_head");
+  cJSON *turns = cJSON_AddArrayToObject (json, "entries_by_turn");
+  cJSON *kinds = cJSON_AddObjectToObject (json, "entries_by_modality");
+
+  for (guint layer = 0; layer < kv->n_layer; layer++) {
+    cJSON *row = cJSON_CreateArray ();
+    double sum = 0;
+
+    for (guint head = 0; head < kv->n_kv_head; head++) {
+      guint32 n = kv->by_stream[layer * kv->n_kv_head + head];
+
+      cJSON_AddItemToArray (row, cJSON_CreateNumber (n));
+      sum += n;
+    }
+    cJSON_AddItemToArray (heads, row);
+    cJSON_AddItemToArray (layers, cJSON_CreateNumber (sum));
+  }
+  for (guint turn = 0; turn < kv->n_turn; turn++)
+    cJSON_AddItemToArray (turns, cJSON_CreateNumber ((double)kv->by_turn[turn]));
+  cJSON_AddNumberToObject (kinds, "text", (double)kv->by_modality[KS_MODALITY_TEXT]);
+  cJSON_AddNumberToObject (kinds, "image", (double)kv->by_modality[KS_MODALITY_IMAGE]);
+}
+
 static cJSON *
 make_memory_json (const KsMemoryStats *stats)
 {
@@ -181,6 +209,7 @@ make_memory_json (const KsMemoryStats *stats)
 
   for (gsize i = 0; i < G_N_ELEMENTS (numbers); i++)
     cJSON_AddNumberToObject (json, numbers[i].name, numbers[i].value);
+  add_entry_counts (json, &stats->kv);
   return json;
 }
 

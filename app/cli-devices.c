@@ -34,28 +34,53 @@ print_device (const ks_backend_table *table, guint index, const ks_dev_info *inf
           info->isa, info->n_unit, free_now, total);
 }
 
+/* What is there but cannot be used: a backend without a device, a module that was refused. */
+static void
+add_unusable (cJSON *list, gboolean as_json, const char *name, const char *reason)
+{
+  cJSON *json;
+
+  if (!as_json) {
+    printf ("%s: not usable: %s\n", name, reason);
+    return;
+  }
+  json = cJSON_CreateObject ();
+  cJSON_AddStringToObject (json, "name", name);
+  cJSON_AddStringToObject (json, "reason", reason);
+  cJSON_AddItemToArray (list, json);
+}
+
+static void
+list_backend (const ks_backend_table *table, gboolean as_json, cJSON *devices, cJSON *unusable)
+{
+  ks_dev_info info = {0};
+  char why[256] = "";
+  guint index = 0;
+
+  for (; table->probe (index, &info, why, sizeof why); index++) {
+    if (as_json)
+      cJSON_AddItemToArray (devices, make_device_json (table, index, &info));
+    else
+      print_device (table, index, &info);
+  }
+  if (index == 0)
+    add_unusable (unusable, as_json, table->name, why[0] != '\0' ? why : "no device");
+}
+
 static int
 list_devices (gboolean as_json)
 {
   const ks_backend_table *tables[MAX_BACKENDS];
   size_t n = MIN (ks_backend_list (tables, MAX_BACKENDS), MAX_BACKENDS);
-  cJSON *devices = cJSON_CreateArray (), *json = cJSON_CreateObject ();
+  cJSON *json = cJSON_CreateObject ();
+  cJSON *devices = cJSON_AddArrayToObject (json, "devices");
+  cJSON *unusable = cJSON_AddArrayToObject (json, "unusable");
+  const char *refusal;
 
-  for (size_t i = 0; i < n; i++) {
-    ks_dev_info info = {0};
-    char why[256] = "";
-    guint index = 0;
-
-    for (; tables[i]->probe (index, &info, why, sizeof why); index++) {
-      if (as_json)
-        cJSON_AddItemToArray (devices, make_device_json (tables[i], index, &info));
-      else
-        print_device (tables[i], index, &info);
-    }
-    if (index == 0)
-      cli_print_error ("backend %s: %s", tables[i]->name, why[0] != '\0' ? why : "no device");
-  }
-  cJSON_AddItemToObject (json, "devices", devices);
+  for (size_t i = 0; i < n; i++)
+    list_backend (tables[i], as_json, devices, unusable);
+  for (size_t i = 0; (refusal = ks_backend_get_refusal (i)) != NULL; i++)
+    add_unusable (unusable, as_json, "module", refusal);
   if (as_json)
     cli_print_json (json);
   else

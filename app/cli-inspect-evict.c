@@ -13,7 +13,9 @@
 static const char help[] =
     "Every eviction is listed with the tokens seen, the entries before and after, the score of the "
     "last\n"
-    "entry that was kept, and the positions that survive in each stream (layer, then head).\n"
+    "entry that was kept, and how many entries survive in each head of each layer; with --json "
+    "the\n"
+    "positions that survive there.\n"
     "--dump writes log_beta [n_tok, n_layer, n_kv_head] and logits [n_tok, n_vocab] of all tokens "
     "as raw\n"
     "little-endian f32 and needs a gate.\n\n"

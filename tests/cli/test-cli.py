@@ -122,6 +122,10 @@ def json_is_complete_and_repeatable():
     memory = answer["memory"]
     expect(memory["kv_used_bytes"] <= memory["kv_budget_bytes"], "over the budget")
     expect(memory["tokens_seen"] == answer["prompt_tokens"] + answer["answer_tokens"], "tokens do not add up")
+    by_head = memory["entries_by_head"]
+    expect([sum(row) for row in by_head] == memory["entries_by_layer"], "heads do not add up to layers")
+    for counts in (memory["entries_by_layer"], memory["entries_by_turn"], memory["entries_by_modality"].values()):
+        expect(sum(counts) == memory["entries"] > 0, f"entries do not add up: {counts}")
     expect(answer["gate"] is None and answer["policy"] == "keydiff-global", "stated policy")
     expect("no retention gate" in first[2], "the policy of a model without a gate is said once")
     for command in (["models", "--json"], ["devices", "--json"], ["inspect", "gguf", MODEL, "--json"],
@@ -129,6 +133,21 @@ def json_is_complete_and_repeatable():
         code, out, err = run(*command)
         expect(code == 0, f"{command}: {err}")
         json.loads(out)
+
+
+@check
+def devices_say_what_cannot_be_used_and_why():
+    folder = os.path.join(HOME.name, "modules")
+    os.mkdir(folder)
+    write("modules/libkeepsake-broken.so", b"no library")
+    env = dict(ENV, KEEPSAKE_MODULE_DIR=folder)
+    code, out, err = run("devices", "--json", env=env)
+    expect(code == 0, err)
+    devices = json.loads(out)
+    expect([d["backend"] for d in devices["devices"]] == ["cpu"], "the processor is there")
+    expect(len(devices["unusable"]) == 1 and "libkeepsake-broken.so" in devices["unusable"][0]["reason"], out)
+    expect("libkeepsake-broken.so" in run("devices", env=env)[1], "the reason is printed")
+    expect(json.loads(run("devices", "--json")[1])["unusable"] == [], "nothing to complain about")
 
 
 @check

@@ -9,7 +9,7 @@ set -euo pipefail
 
 readonly RUN_PACKAGES=(
   gcc libc6-dev meson ninja-build pkgconf
-  libcjson-dev libglib2.0-dev libuchardet-dev
+  libcjson-dev libglib2.0-dev libsqlite3-dev libuchardet-dev
   python3 python3-pip ca-certificates
 )
 readonly TEST_PACKAGES=(git g++ libsimde-dev shellcheck codespell)
@@ -66,7 +66,7 @@ missing_tools() {
   for tool in cc meson ninja pkg-config python3; do
     command -v "$tool" >/dev/null || printf '%s\n' "$tool"
   done
-  for module in libcjson glib-2.0 gio-2.0 gio-unix-2.0 uchardet; do
+  for module in libcjson glib-2.0 gio-2.0 gio-unix-2.0 sqlite3 uchardet; do
     pkg-config --exists "$module" 2>/dev/null || printf '%s\n' "$module"
   done
   python3 -m pip --version >/dev/null 2>&1 || printf '%s\n' pip

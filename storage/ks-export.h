@@ -1,7 +1,8 @@
 /* ks-export.h - a session as Markdown, JSON bundle or self-contained HTML; the bundle back.
  * Files get safe unique names inside the chosen folder and never overwrite.  The JSON bundle holds
- * everything, media as base64, and imports losslessly.  HTML: no script, CSP meta, pictures as data
- * URLs. Threads: those of KsStore.  Source: docs/formats/bundle.md. */
+ * everything, media as base64, and imports losslessly; the others hold the active path.  HTML: no
+ * script, CSP meta, pictures as data URLs. Threads: those of KsStore.  Source:
+ * docs/formats/bundle.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 

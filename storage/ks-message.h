@@ -24,7 +24,7 @@ G_DECLARE_FINAL_TYPE (KsMessage, ks_message, KS, MESSAGE, GObject)
 
 /* Properties, all notify: "id", "parent-id" (gint64, 0 = none), "role", "state" (int), "text",
  * "error" (strings), "n-tokens" (guint), "created-us" (gint64), "n-siblings", "sibling" (guint,
- * branch i of n), "attachments" (GListModel of KsAttachment). */
+ * branch i of n, i from 0), "attachments" (GListModel of KsAttachment). */
 KsMessage *ks_message_new (gint64 id, gint64 parent_id, KsMessageRole role, const char *text,
                            gint64 created_us);
 gint64 ks_message_get_id (KsMessage *self);

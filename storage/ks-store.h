@@ -15,8 +15,9 @@ G_BEGIN_DECLS
 #define KS_TYPE_STORE (ks_store_get_type ())
 G_DECLARE_FINAL_TYPE (KsStore, ks_store, KS, STORE, GObject)
 
-/* Opens or makes dir/sessions.db and dir/blobs.  Messages left STREAMING by a dead process become
- * INTERRUPTED.  Errors: NEWER, DAMAGED, READ_ONLY (with flag read_only: opened so instead), FULL.
+/* Opens or makes dir/sessions.db and dir/blobs.  Messages left STREAMING become INTERRUPTED unless
+ * a living process holds their session's lock: lock before an answer starts.  Errors: NEWER,
+ * DAMAGED, READ_ONLY (with flag read_only: opened so instead), FULL, NOT_FOUND (read_only alone).
  */
 KsStore *ks_store_open (const char *dir, gboolean read_only, GError **error);
 KsBlobStore *ks_store_get_blobs (KsStore *self);
@@ -28,15 +29,16 @@ GPtrArray *ks_store_list_sessions (KsStore *self, guint offset, guint limit, GEr
 KsSession *ks_store_add_session (KsStore *self, const char *title,
                                  const KsSessionSettings *settings, GError **error);
 KsSession *ks_store_get_session (KsStore *self, gint64 id, GError **error);
-/* By id or (beginning of) title, for the command line. */
+/* By id, title or the beginning of one title, for the command line.  Errors: NOT_FOUND, FAILED when
+ * several begin so. */
 KsSession *ks_store_find_session (KsStore *self, const char *text, GError **error);
 gboolean ks_store_rename_session (KsStore *self, gint64 id, const char *title, GError **error);
-/* Marks as deleted (undo restores); ks_store_purge removes what is marked, with blobs nobody uses.
- */
+/* Marks as deleted (undo restores); ks_store_purge removes what is marked, with blobs nobody uses
+ * and those that a crash left (call it at start, too).  Errors of delete: LOCKED. */
 gboolean ks_store_delete_session (KsStore *self, gint64 id, GError **error);
 gboolean ks_store_restore_session (KsStore *self, gint64 id, GError **error);
 gboolean ks_store_purge (KsStore *self, GError **error);
-/* Everything: database, WAL, blobs. */
+/* Everything: database, WAL, backups, blobs.  Errors: LOCKED while another process answers. */
 gboolean ks_store_delete_all (KsStore *self, GError **error);
 KsSessionSettings *ks_store_get_settings (KsStore *self, gint64 session, GError **error);
 gboolean ks_store_set_settings (KsStore *self, gint64 session, const KsSessionSettings *settings,
@@ -45,7 +47,7 @@ gboolean ks_store_set_settings (KsStore *self, gint64 session, const KsSessionSe
 /* The active path, oldest first; (transfer full) of KsMessage. */
 GPtrArray *ks_store_list_messages (KsStore *self, gint64 session, GError **error);
 /* Appends below parent (0 = start) and makes the new message the active leaf; committed on return.
- */
+ * attachments (of KsAttachment, NULL = none) must have their blobs.  Errors: NOT_FOUND. */
 KsMessage *ks_store_add_message (KsStore *self, gint64 session, gint64 parent, KsMessageRole role,
                                  KsMessageState state, const char *text, GPtrArray *attachments,
                                  GError **error);
@@ -53,11 +55,13 @@ KsMessage *ks_store_add_message (KsStore *self, gint64 session, gint64 parent, K
 gboolean ks_store_update_message (KsStore *self, gint64 message, const char *text,
                                   KsMessageState state, guint n_tokens, const char *problem,
                                   GError **error);
-/* Makes the branch through the message's sibling number i active. */
+/* Makes the branch through the message's sibling number i (from 0) active, down to where that
+ * branch was left. */
 gboolean ks_store_select_branch (KsStore *self, gint64 message, guint sibling, GError **error);
 
-/* Full text over titles and messages (trigram; LIKE for one- and two-character queries), best
- * first; KsSession with snippet. */
+/* Full text over titles and messages (trigram; LIKE for one- and two-character words), titles
+ * first, then best first; KsSession with snippet.  Each word of the query has to occur, "two words"
+ * in quotes count as one.  An answer is found when it has ended. */
 GPtrArray *ks_store_search (KsStore *self, const char *query, guint limit, GError **error);
 
 /* Answer lock of a session: a row with pid and start time of this process; stale ones are taken

@@ -360,6 +360,15 @@ def chat_keeps_its_memory_and_moves_its_budget():
 
 
 @check
+def longer_than_trained_is_said_once():
+    text = write("longer.txt", b"The lamp burns all night. " * 150)
+    code, _, err = run("chat", "--model", MODEL, "--gate", GATE, "--json", "--max-tokens", "2", "--entries", "32",
+                       "--attach", text, stdin=b"one\ntwo\nthree\n/quit\n")
+    expect(code == 0, err)
+    expect(err.count("tokens the model was trained for") == 1, f"said once: {err}")
+
+
+@check
 def bench_measures_and_judges():
     text = write("bench.txt", b"The keeper walks to the lamp and back. " * 300)
     code, out, err = run("bench", "memory", "--model", MODEL, "--file", text, "--tokens", "1200", "--step", "200",

@@ -95,7 +95,8 @@ main() {
   folder=$(cd "$folder" && pwd)/root
   [[ ! -e $folder ]] || fail "$folder is there already."
   # shellcheck disable=SC2064
-  $keep || trap "umount '$folder/proc' '$folder/dev/shm' '$folder/dev/pts' 2>/dev/null; rm -rf --one-file-system '$folder'" EXIT
+  $keep || trap "umount '$folder/proc' '$folder/dev/shm' '$folder/dev/pts' 2>/dev/null; \
+    rm -rf --one-file-system '$folder'" EXIT
   make_root "$folder" "$suite"
 
   say './run.sh in the fresh root'

@@ -16,8 +16,8 @@
 #define MAX_ANSWER 256
 #define MIN_WORDS 20
 #define MAX_WORDS 1800
-/* Room for the longest prompt, kept whole: about 1.4 tokens a word, the question and the answer. */
-#define TOKENS_FOR(n_word) ((guint64)(n_word)*2 + 512)
+/* Room for the longest prompt, kept whole, even when a token is hardly more than a letter. */
+#define TOKENS_FOR(n_word) ((guint64)(n_word)*8 + 512)
 
 static const char help[] =
     "24 prompts of about 800 tokens are made by a seeded script: 3 to 9 facts among paragraphs "

@@ -227,6 +227,13 @@ def little_address_space_is_enough_for_a_small_budget():
     expect(code == 0, err)
 
 
+@check
+def recall_has_room_for_a_tokenizer_of_short_pieces():
+    code, _, err = run("bench", "recall", "--model", MODEL, "--prompts", "1", "--answer-tokens", "1", "--policies",
+                       "full", "--json")
+    expect(code == 0, err)
+
+
 def main():
     failed = 0
     print(f"1..{len(CHECKS)}")

@@ -71,8 +71,9 @@ def closed_streams_are_not_taken_by_files():
         code = subprocess.run(shell + args, env=ENV, timeout=60, check=False).returncode
         expect(code == 0, f"{args}: exit {code}")
     dump = os.path.join(HOME.name, "closed.bin")
-    code = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", PROGRAM, "inspect", "logits", "--model", MODEL,
-                           "--text", "a", "--dump", dump, "--json"], env=ENV, timeout=60, check=False).returncode
+    logits = ["inspect", "logits", "--model", MODEL, "--text", "a", "--dump", dump, "--json"]
+    code = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", PROGRAM, *logits], env=ENV, timeout=60,
+                          check=False).returncode
     expect(code == 0 and os.path.getsize(dump) % 4 == 0, "a result is written into the dump")
 
 

@@ -401,6 +401,7 @@ find_whole(const ks_tokenizer *tok, const char *text, size_t n)
 
   if (n > SHORT_PIECE)
     return KS_TOKEN_NONE;
+  mapped[0] = '\0'; /* GCC 14 warns that n may be 0 */
   for (size_t i = 0; i < n; i++)
     n_mapped += ks_utf8_encode(ks_bpe_byte_to_cp((unsigned char)text[i]), mapped + n_mapped);
   id = ks_tokenizer_find(tok, mapped, n_mapped);

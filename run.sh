@@ -57,11 +57,9 @@ build() {
     ((free_kib > 200 * 1024)) ||
       fail "Not enough space in $ROOT: 200 MiB needed for building, $((free_kib / 1024)) MiB free."
     say 'Building Keepsake (once; later starts rebuild only what changed) ...'
-    rm -rf "$BUILD"
-    build_step meson setup --buildtype=release -Dtests=false "$BUILD" "$ROOT" ||
-      fail 'Preparing the build failed; the reason stands above.'
   fi
-  build_step ninja -C "$BUILD" || fail 'Building failed; the reason stands above.'
+  build_step "$ROOT/packaging/build.sh" "$BUILD" --buildtype=release -Dtests=false ||
+    fail 'Building failed; the reason stands above.'
 }
 
 main() {

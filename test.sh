@@ -26,17 +26,6 @@ EOF
 
 say() { printf '%s\n' "$*" >&2; }
 
-# Configures (once) and builds in folder $1 with the options behind it.
-build() {
-  local folder=$1
-  shift
-  if [[ ! -f $ROOT/$folder/build.ninja ]]; then
-    rm -rf "${ROOT:?}/$folder"
-    meson setup --werror "$@" "$ROOT/$folder" "$ROOT" || return
-  fi
-  nice ninja -C "$ROOT/$folder"
-}
-
 # Builds in folder $2 and runs tests there; label $1, meson options up to --, meson test arguments after.
 run_half() {
   local label=$1 folder=$2
@@ -45,7 +34,7 @@ run_half() {
   while [[ $1 != -- ]]; do options+=("$1") && shift; done
   shift
   say "== $label: building in $folder/"
-  if ! build "$folder" "${options[@]}"; then
+  if ! nice "$ROOT/packaging/build.sh" "$ROOT/$folder" --werror "${options[@]}"; then
     say "$label: the build failed."
     n_broken+=1
     return

@@ -21,7 +21,6 @@ KNOWN = {"445b82aefe96bdd0f3df4165d6cb5c48cef5b695": "76 columns",
          "4ae635a876674e970db2626113b0e77f75359e7a": "74 columns",
          "e61dbff37f8236401d95ab0807fb4002fc49d1d9": "79 columns",
          "47276ff0e75cd0846a68d7301a64509142484289": "74 columns",
-         "a1c7ebd9871e0b21827ace6a916da5b7bee75fda": "76 columns",
          "a1c7ebd9871e0b21827ace6a916da5b7bee75fda": "76 columns"}
 
 

@@ -42,29 +42,19 @@ class Side:
         self.process.wait()
 
 
-def measure(row, ours, peer, prepare, command, tokens, rounds):
+def measure(row, ours, peer, prepare, command, tokens, rounds, warm_up=True):
     """Alternates `command` on both sides; returns the row with medians in tokens per second."""
     for side in (ours, peer):
         if prepare:
             side.ask(prepare)
-        side.ask(command)  # warm-up
+        if warm_up:
+            side.ask(command)
     times = {"ours": [], "peer": []}
     for _ in range(rounds):
         times["ours"].append(ours.ask(command)["ms"])
         times["peer"].append(peer.ask(command)["ms"])
     ours_ms, peer_ms = (statistics.median(times[k]) for k in ("ours", "peer"))
     return {"row": row, "ours_tok_s": tokens * 1e3 / ours_ms, "peer_tok_s": tokens * 1e3 / peer_ms,
-            "ratio": peer_ms / ours_ms, "ours_ms": times["ours"], "peer_ms": times["peer"]}
-
-
-def first_token(row, ours, peer, n, rounds):
-    """Time to the first token of a long prompt."""
-    times = {"ours": [], "peer": []}
-    for _ in range(rounds):
-        for key, side in (("ours", ours), ("peer", peer)):
-            times[key].append(side.ask(f"prompt {n}")["ms"])
-    ours_ms, peer_ms = (statistics.median(times[k]) for k in ("ours", "peer"))
-    return {"row": row, "ours_tok_s": n * 1e3 / ours_ms, "peer_tok_s": n * 1e3 / peer_ms,
             "ratio": peer_ms / ours_ms, "ours_ms": times["ours"], "peer_ms": times["peer"]}
 
 
@@ -121,7 +111,8 @@ def main():
             rows.append(measure(f"decode at depth {depth}, {args.entries} entries a stream", budget, other,
                                 prepare, "decode 32", 32, args.rounds))
     if max(depths) >= 8000:
-        rows.append(first_token(f"first token of 8000, {args.entries} entries a stream", budget, other, 8000, 1))
+        rows.append(measure(f"first token of 8000, {args.entries} entries a stream", budget, other, None,
+                            "prompt 8000", 8000, 1, warm_up=False))
     memory = {"full": full.ask("rss"), "budget": budget.ask("rss"), "peer": other.ask("rss")}
     for side in (full, budget, other):
         side.close()

@@ -1,0 +1,42 @@
+/* ks-memory-view.h - one moment of a conversation's memory as the window shows it: what is used of
+ * the target, what is kept by layer and head and by turn, what was let go.
+ * A plain copy without engine types.  Threads: a copy belongs to its holder. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include <glib-object.h>
+
+G_BEGIN_DECLS
+
+typedef struct {
+  guint64 target_bytes;    /* for everything on the device; 0 = no target */
+  guint64 weight_bytes;    /* model and gate */
+  guint64 kv_used_bytes;   /* pages in use */
+  guint64 kv_budget_bytes; /* pages allowed */
+  guint64 scratch_bytes;
+  guint64 program_bytes; /* the rest of this process; not part of the target */
+  guint64 n_entries;     /* kept now, of all streams */
+  guint64 n_keep;        /* may be kept */
+  guint64 n_evicted;     /* let go so far */
+  guint n_token;         /* read and written so far */
+  guint n_layer, n_kv_head;
+  guint n_turn;
+  guint32 *by_stream;   /* entries [n_layer, n_kv_head] */
+  guint64 *by_turn;     /* entries [n_turn] */
+  guint32 *turn_tokens; /* tokens [n_turn] */
+} KsMemoryView;
+
+#define KS_TYPE_MEMORY_VIEW (ks_memory_view_get_type ())
+GType ks_memory_view_get_type (void);
+KsMemoryView *ks_memory_view_copy (const KsMemoryView *view);
+void ks_memory_view_free (KsMemoryView *view); /* NULL is allowed */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (KsMemoryView, ks_memory_view_free)
+
+/* weights + used pages + scratch. */
+guint64 ks_memory_view_get_used_bytes (const KsMemoryView *view);
+/* What is kept of a turn's tokens, averaged over the streams: 0 to 1. */
+double ks_memory_view_get_turn_share (const KsMemoryView *view, guint turn);
+/* The same for everything that was read. */
+double ks_memory_view_get_kept_share (const KsMemoryView *view);
+
+G_END_DECLS

@@ -1,0 +1,39 @@
+/* ks-pending-attachment.h - a file on its way into the next message: decoded by the worker, stored
+ * as a blob, counted in tokens.
+ * Threads: main. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include "media/ks-pixels.h"
+#include "storage/ks-attachment.h"
+
+G_BEGIN_DECLS
+
+typedef enum {
+  KS_PENDING_LOADING,
+  KS_PENDING_READY,
+  KS_PENDING_PASSWORD, /* encrypted: ks_chat_unlock_attachment goes on; "error" says if one was
+                          wrong */
+  KS_PENDING_FAILED    /* "error" says why; it can only be removed */
+} KsPendingState;
+
+#define KS_TYPE_PENDING_ATTACHMENT (ks_pending_attachment_get_type ())
+G_DECLARE_FINAL_TYPE (KsPendingAttachment, ks_pending_attachment, KS, PENDING_ATTACHMENT, GObject)
+
+/* Properties, all notify, read-only: "name" (string), "state" (int), "progress" (double, 0 to 1, -1
+ * = unknown), "n-tokens" (guint, 0 = not counted yet), "error", "warning" (strings or NULL), "kind"
+ * (int, KsAttachmentKind), "n-pages" (guint). */
+const char *ks_pending_attachment_get_name (KsPendingAttachment *self);
+KsPendingState ks_pending_attachment_get_state (KsPendingAttachment *self);
+KsAttachmentKind ks_pending_attachment_get_kind (KsPendingAttachment *self);
+double ks_pending_attachment_get_progress (KsPendingAttachment *self);
+guint ks_pending_attachment_get_n_tokens (KsPendingAttachment *self);
+guint ks_pending_attachment_get_n_pages (KsPendingAttachment *self);
+const char *ks_pending_attachment_get_error (KsPendingAttachment *self);
+const char *ks_pending_attachment_get_warning (KsPendingAttachment *self);
+/* Small picture for display, NULL when there is none (yet). */
+KsPixels *ks_pending_attachment_get_thumbnail (KsPendingAttachment *self);
+/* What the message will hold; NULL until READY. */
+KsAttachment *ks_pending_attachment_get_attachment (KsPendingAttachment *self);
+
+G_END_DECLS

@@ -1,0 +1,74 @@
+/* ks-media.h - what a user's file holds: text by page, pictures, pages as pictures.
+ * Files are opened here, read only in the decoder worker (a process without rights: seccomp,
+ * Landlock, rlimits): request over a socketpair, the file as an open descriptor, results in sealed
+ * memfds. This library and everything above it link no decoder. Threads: the calls block and may
+ * run on any thread, each with a worker of its own. Source: docs/formats/worker.md. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include "media/ks-pixels.h"
+
+#include <gio/gio.h>
+
+G_BEGIN_DECLS
+
+#define KS_MEDIA_ERROR (ks_media_error_quark ())
+GQuark ks_media_error_quark (void);
+
+typedef enum {
+  KS_MEDIA_ERROR_FAILED,       /* the file cannot be opened or read */
+  KS_MEDIA_ERROR_UNKNOWN_TYPE, /* none of the known kinds, by content */
+  KS_MEDIA_ERROR_DAMAGED,
+  KS_MEDIA_ERROR_PASSWORD, /* encrypted: ask and try again with one */
+  KS_MEDIA_ERROR_WRONG_PASSWORD,
+  KS_MEDIA_ERROR_TOO_LARGE, /* pixels, pages, bytes, memory or time over the limit; the text names
+                               it */
+  KS_MEDIA_ERROR_EMPTY,     /* no pages, or no bytes */
+  KS_MEDIA_ERROR_WORKER,    /* the worker ended or could not be confined */
+  KS_MEDIA_ERROR_CANCELLED
+} KsMediaError;
+
+/* Longest text that is handed out, in bytes of UTF-8. */
+#define KS_MEDIA_MAX_TEXT_BYTES (64u * 1024u * 1024u)
+
+typedef enum { KS_MEDIA_TEXT, KS_MEDIA_PDF, KS_MEDIA_IMAGE } KsMediaKind;
+
+typedef struct {
+  KsMediaKind kind;
+  guint n_pages;             /* PDF */
+  guint width_px, height_px; /* image, after orientation was applied and before scaling */
+  char *text; /* valid UTF-8 without NUL, lines end in \n; PDF: pages joined, each after a line
+                 "[page N]"; NULL for images */
+  gsize n_text;
+  char *encoding;             /* text files: the encoding that was found */
+  guint n_pages_without_text; /* PDF */
+  KsPixels *pixels;           /* image: at most max_side_px a side; PDF: the first page, or NULL */
+  char *warning;              /* "the picture ends early"; NULL = none */
+} KsMediaResult;
+
+void ks_media_result_free (KsMediaResult *result); /* NULL is allowed */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (KsMediaResult, ks_media_result_free)
+
+/* Called on the thread that waits: pages done of all. */
+typedef void (*KsMediaProgress) (guint n_done, guint n_total, gpointer user);
+
+typedef struct {
+  const char *name;     /* for sentences; NULL = the file's own name */
+  const char *password; /* PDF; NULL = none */
+  guint max_side_px;    /* pictures are scaled down to this; 0 = 2048 */
+  KsMediaProgress progress;
+  gpointer user;
+} KsMediaOptions;
+
+/* Type by content; anything but a regular file is refused.  options may be NULL. (transfer full) */
+KsMediaResult *ks_media_load (const char *path, const KsMediaOptions *options,
+                              GCancellable *cancellable, GError **error);
+/* The same for bytes that are no file (a pasted picture, standard input): sent as a sealed memfd.
+ */
+KsMediaResult *ks_media_load_bytes (GBytes *bytes, const KsMediaOptions *options,
+                                    GCancellable *cancellable, GError **error);
+/* One page (from 0) as a picture, at most options->max_side_px a side. (transfer full) */
+KsPixels *ks_media_render_page (const char *path, guint page, const KsMediaOptions *options,
+                                GCancellable *cancellable, GError **error);
+
+G_END_DECLS

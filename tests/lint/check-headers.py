@@ -5,6 +5,7 @@ Usage: check-headers.py CC... (the compiler's command, as Meson knows it).  C++ 
 """
 # SPDX-License-Identifier: GPL-3.0-or-later
 import concurrent.futures
+import functools
 import os
 import subprocess
 import sys
@@ -15,10 +16,14 @@ import lintlib
 CC = sys.argv[1:] or ["cc"]
 WARNINGS = ["-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-unused-function", "-Werror", "-fsyntax-only"]
 GLIB_MODULES = ["gio-unix-2.0", "libcjson"]
+GTK_MODULES = ["libadwaita-1", "gtksourceview-5", "libcmark-gfm"]
 
 
-def glib_flags():
-    out = subprocess.run(["pkg-config", "--cflags", *GLIB_MODULES], capture_output=True, text=True, check=True)
+@functools.cache
+def glib_flags(window):
+    """Flags of GLib; for the window, of GTK too."""
+    modules = GLIB_MODULES + (GTK_MODULES if window else [])
+    out = subprocess.run(["pkg-config", "--cflags", *modules], capture_output=True, text=True, check=True)
     return out.stdout.split()
 
 
@@ -27,7 +32,7 @@ def commands_for(path, root):
     engine = path.startswith("engine/")
     include = ["-I", root]
     if not engine:
-        include += [*glib_flags(), "-D_GNU_SOURCE"]
+        include += [*glib_flags(path.startswith(("ui/", "tests/ui/"))), "-D_GNU_SOURCE"]
     commands = [[*CC, "-x", "c", "-std=c17" if engine else "-std=gnu17", *WARNINGS, *include, "-"]]
     if engine and not path.endswith("-internal.h"):
         commands.append(["c++", "-x", "c++", "-std=c++17", *WARNINGS, *include, "-"])

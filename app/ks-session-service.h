@@ -1,7 +1,7 @@
 /* ks-session-service.h - the writer thread: owns the one KsStore and runs every call to it in
  * order. A request is a function that runs on that thread; its result comes back as a GTask on the
- * main context.  Nothing of the window waits for the disk. Threads: main, except the request
- * functions. */
+ * main context of the caller.  Nothing of the window waits for the disk.
+ * Threads: any may ask; request functions run on the writer thread. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -19,7 +19,8 @@ KsSessionService *ks_session_service_new (const char *dir);
 const char *ks_session_service_get_dir (KsSessionService *self);
 
 /* Opens the store: first read and write, then (where that is refused) read only.  Requests queued
- * before it has succeeded fail with its error. */
+ * before it has succeeded fail with its error.  What earlier runs deleted is purged in the
+ * background a little later.  Opening again is fine, after a failure it tries again. */
 void ks_session_service_open_async (KsSessionService *self, GCancellable *cancellable,
                                     GAsyncReadyCallback callback, gpointer user_data);
 gboolean ks_session_service_open_finish (KsSessionService *self, GAsyncResult *result,
@@ -32,7 +33,9 @@ typedef gpointer (*KsStoreFunc) (KsStore *store, gpointer data, GError **error);
 
 /* data is freed with destroy on the writer thread after func ran or was skipped; a result that
  * nobody takes with free_result.  A request that was queued is not dropped when the caller goes:
- * only a cancelled one that has not begun is. */
+ * only a cancelled one that has not begun is (G_IO_ERROR_CANCELLED); one that has begun gives its
+ * result.  Waiting requests hold no reference to the service: a callback that comes after the last
+ * unref gets NULL for it, which the _finish functions take. */
 void ks_session_service_call_async (KsSessionService *self, KsStoreFunc func, gpointer data,
                                     GDestroyNotify destroy, GDestroyNotify free_result,
                                     GCancellable *cancellable, GAsyncReadyCallback callback,

@@ -9,18 +9,18 @@
 G_BEGIN_DECLS
 
 /* g_test_init, GTK, libadwaita and the program's style sheet.  Animations are off. */
-void ui_test_init(int *argc, char ***argv);
+void ui_test_init (int *argc, char ***argv);
 /* A mapped window of that size with the widget in it. (transfer none) ui_test_close ends it. */
-GtkWindow *ui_test_present(GtkWidget *widget, int width, int height);
-void ui_test_close(GtkWindow *window);
-typedef gboolean (*UiTestCondition)(gpointer data);
+GtkWindow *ui_test_present (GtkWidget *widget, int width, int height);
+void ui_test_close (GtkWindow *window);
+typedef gboolean (*UiTestCondition) (gpointer data);
 /* Runs the main loop until condition holds; fails the test after 20 s. */
-void ui_test_wait(UiTestCondition condition, gpointer data);
+void ui_test_wait (UiTestCondition condition, gpointer data);
 /* Runs the main loop until nothing is left to do and at least one frame was drawn. */
-void ui_test_settle(GtkWidget *widget);
+void ui_test_settle (GtkWidget *widget);
 /* First widget of that type under root (root itself included), NULL when there is none. */
-GtkWidget *ui_test_find(GtkWidget *root, GType type);
+GtkWidget *ui_test_find (GtkWidget *root, GType type);
 /* First button, label or other widget under root whose label or text is exactly that. */
-GtkWidget *ui_test_find_text(GtkWidget *root, const char *text);
+GtkWidget *ui_test_find_text (GtkWidget *root, const char *text);
 
 G_END_DECLS

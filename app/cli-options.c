@@ -222,6 +222,19 @@ set_policy (const CliOptions *options, KsEngineOptions *out, GError **error)
   return TRUE;
 }
 
+/* The settings' policy, unless it cannot be or something else was asked for. */
+static void
+set_saved_policy (const CliOptions *options, KsSettings *settings, KsEngineOptions *out)
+{
+  g_autofree char *saved = ks_settings_dup_policy (settings);
+  ks_policy policy;
+
+  if (options->policy != NULL || options->keep_everything || saved == NULL)
+    return;
+  if (ks_policy_parse (saved, &policy) && (!ks_policy_needs_gate (policy) || out->gate_path))
+    out->policy = (int)policy;
+}
+
 static gboolean
 set_types (const CliOptions *options, KsEngineOptions *out, GError **error)
 {
@@ -281,6 +294,7 @@ cli_options_make_engine (const CliOptions *options, GError **error)
       !set_policy (options, out, error) || !set_budget (options, settings, out, error) ||
       !find_files (options, out, error))
     return NULL;
+  set_saved_policy (options, settings, out);
   out->n_thread =
       options->threads >= 0 ? (guint)options->threads : ks_settings_get_n_thread (settings);
   return g_steal_pointer (&out);
@@ -311,8 +325,10 @@ KsAnswerOptions *
 cli_options_make_answer (const CliOptions *options, GError **error)
 {
   g_autoptr (KsSettings) settings = ks_settings_new (NULL);
-  g_autoptr (KsAnswerOptions) out = ks_answer_options_new ();
+  g_autoptr (KsAnswerOptions) out = ks_settings_make_answer_options (settings, NULL);
 
+  if (ks_settings_get_seed (settings) < 0)
+    out->sampler.seed = ks_sampler_default_params ().seed; /* a terminal repeats itself */
   if (!set_real ("--temperature", options->temperature, &out->sampler.temperature, error) ||
       !set_real ("--top-p", options->top_p, &out->sampler.top_p, error) ||
       !set_real ("--min-p", options->min_p, &out->sampler.min_p, error) ||
@@ -334,8 +350,8 @@ cli_options_make_answer (const CliOptions *options, GError **error)
       usage_error (error, "--stop needs a text");
       return NULL;
     }
-  out->max_tokens =
-      options->max_tokens > 0 ? (guint)options->max_tokens : ks_settings_get_max_tokens (settings);
+  if (options->max_tokens > 0)
+    out->max_tokens = (guint)options->max_tokens;
   out->stops = g_strdupv (options->stops);
   return g_steal_pointer (&out);
 }

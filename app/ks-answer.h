@@ -9,7 +9,7 @@
 
 G_BEGIN_DECLS
 
-typedef struct {
+typedef struct KsAnswerOptions {
   ks_sampler_params sampler;
   guint max_tokens;      /* longest piece of answer, then it may be continued */
   char **stops;          /* NULL-terminated stop strings, or NULL */

@@ -23,6 +23,12 @@ ks_data_dir_dup (void)
 }
 
 char *
+ks_schema_dir_dup (void)
+{
+  return g_strdup (runs_from_build () ? KS_BUILD_ROOT "/data" : KS_SCHEMADIR);
+}
+
+char *
 ks_models_dir_dup (void)
 {
   return g_build_filename (g_get_user_data_dir (), "keepsake", "models", NULL);

@@ -10,6 +10,9 @@ G_BEGIN_DECLS
 
 /* Folder with default-model.json and gates/. (transfer full) */
 char *ks_data_dir_dup (void);
+/* Folder with the compiled schema of the settings: in the build folder, or installed.
+ * (transfer full) */
+char *ks_schema_dir_dup (void);
 /* The user's models: $XDG_DATA_HOME/keepsake/models. (transfer full) */
 char *ks_models_dir_dup (void);
 

@@ -29,5 +29,7 @@ gboolean ks_export_session_to_file (KsStore *store, gint64 session, KsExportForm
 /* A new session from a JSON bundle; KS_STORAGE_ERROR_FORMAT or TOO_LARGE leave the store untouched.
  */
 KsSession *ks_import_bundle (KsStore *store, GBytes *bundle, GError **error);
+/* The same from a regular file, whose size is looked at before it is read. */
+KsSession *ks_import_file (KsStore *store, const char *path, GError **error);
 
 G_END_DECLS

@@ -6,6 +6,11 @@
 #include "storage/ks-bundle.h"
 #include "storage/ks-store-internal.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 static gboolean
 add_media (KsStore *store, KsBundle *bundle, GError **error)
 {
@@ -105,4 +110,68 @@ ks_import_bundle (KsStore *store, GBytes *bundle, GError **error)
     return ks_store_get_session (store, session, error);
   (void)ks_store_remove_unused (store, parsed->media, NULL);
   return NULL;
+}
+
+/* Opening must not wait for the writer of a pipe, and what is opened is what is looked at. */
+static int
+open_regular (const char *path, gsize *out_n_bytes, GError **error)
+{
+  g_autofree char *name = g_filename_display_name (path);
+  struct stat st;
+  int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+  if (fd < 0 || fstat (fd, &st) != 0)
+    ks_storage_error_set_errno (error, errno, "Cannot open", path);
+  else if (!S_ISREG (st.st_mode))
+    g_set_error (error, KS_STORAGE_ERROR, KS_STORAGE_ERROR_FORMAT, "%s is not a regular file.",
+                 name);
+  else if ((guint64)st.st_size > KS_BUNDLE_MAX_BYTES)
+    g_set_error (error, KS_STORAGE_ERROR, KS_STORAGE_ERROR_TOO_LARGE,
+                 "%s is larger than the %u MiB that a bundle may have.", name,
+                 (guint)(KS_BUNDLE_MAX_BYTES >> 20));
+  else {
+    *out_n_bytes = (gsize)st.st_size;
+    return fd;
+  }
+  if (fd >= 0)
+    close (fd);
+  return -1;
+}
+
+/* Reads as much as the file had when it was opened. */
+static GBytes *
+read_regular (const char *path, GError **error)
+{
+  gsize n_bytes = 0, n_read = 0;
+  int fd = open_regular (path, &n_bytes, error);
+  g_autofree char *bytes = NULL;
+  ssize_t n = 1;
+
+  if (fd < 0)
+    return NULL;
+  bytes = g_try_malloc (n_bytes + 1);
+  while (bytes != NULL && n > 0 && n_read < n_bytes) {
+    n = read (fd, bytes + n_read, n_bytes - n_read);
+    if (n < 0 && errno == EINTR)
+      n = 1;
+    else if (n > 0)
+      n_read += (gsize)n;
+  }
+  if (bytes == NULL)
+    errno = ENOMEM;
+  if (bytes == NULL || n < 0)
+    ks_storage_error_set_errno (error, errno, "Cannot read", path);
+  close (fd);
+  return bytes != NULL && n >= 0 ? g_bytes_new_take (g_steal_pointer (&bytes), n_read) : NULL;
+}
+
+KsSession *
+ks_import_file (KsStore *store, const char *path, GError **error)
+{
+  g_autoptr (GBytes) bytes = NULL;
+
+  g_return_val_if_fail (KS_IS_STORE (store), NULL);
+  g_return_val_if_fail (path != NULL, NULL);
+  bytes = read_regular (path, error);
+  return bytes != NULL ? ks_import_bundle (store, bytes, error) : NULL;
 }

@@ -34,8 +34,6 @@ gboolean ks_store_set_leaf (KsStore *self, gint64 session, gint64 leaf, GError *
 gint64 ks_store_insert_session (KsStore *self, const char *title, gint64 created_us,
                                 gint64 updated_us, const KsSessionSettings *settings,
                                 GError **error);
-/* All messages of a session by id, with attachments; branches are not numbered. */
-GPtrArray *ks_store_list_all_messages (KsStore *self, gint64 session, GError **error);
 /* 0 when there is none. */
 gint64 ks_store_get_leaf (KsStore *self, gint64 session);
 gint64 ks_store_get_active_child (KsStore *self, gint64 message);

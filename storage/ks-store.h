@@ -46,6 +46,8 @@ gboolean ks_store_set_settings (KsStore *self, gint64 session, const KsSessionSe
 
 /* The active path, oldest first; (transfer full) of KsMessage. */
 GPtrArray *ks_store_list_messages (KsStore *self, gint64 session, GError **error);
+/* Those of all branches by id, parents before children; branches are not numbered. */
+GPtrArray *ks_store_list_all_messages (KsStore *self, gint64 session, GError **error);
 /* Appends below parent (0 = start) and makes the new message the active leaf; committed on return.
  * attachments (of KsAttachment, NULL = none) must have their blobs.  Errors: NOT_FOUND. */
 KsMessage *ks_store_add_message (KsStore *self, gint64 session, gint64 parent, KsMessageRole role,

@@ -301,6 +301,47 @@ test_markdown (Fixture *f, gconstpointer data)
   g_assert_false (ks_export_parse_format ("docx", &format));
 }
 
+static void
+assert_no_file (Fixture *f, const char *path, KsStorageError code)
+{
+  g_autoptr (GError) error = NULL;
+
+  g_assert_null (ks_import_file (f->store, path, &error));
+  g_assert_error (error, KS_STORAGE_ERROR, (int)code);
+  g_assert_nonnull (strstr (error->message, path));
+}
+
+/* From a file: what was exported; a pipe, a folder and a file that is far too large are refused
+ * without being read. */
+static void
+test_files (Fixture *f, gconstpointer data)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (KsSession) session = NULL;
+  g_autofree char *path = g_build_filename (f->dir, "bundle.json", NULL);
+  g_autofree char *pipe = g_build_filename (f->dir, "pipe", NULL);
+  g_autofree char *text = NULL;
+
+  g_assert_true (
+      ks_export_session_to_file (f->store, make_session (f->store), KS_EXPORT_JSON, path, &error));
+  session = ks_import_file (f->store, path, &error);
+  g_assert_no_error (error);
+  g_file_get_contents (path, &text, NULL, &error);
+  g_assert_no_error (error);
+  {
+    g_autofree char *again = export(f->store, ks_session_get_id (session), KS_EXPORT_JSON);
+
+    g_assert_cmpstr (again, ==, text);
+  }
+  g_assert_cmpint (mkfifo (pipe, 0600), ==, 0);
+  assert_no_file (f, pipe, KS_STORAGE_ERROR_FORMAT);
+  assert_no_file (f, f->dir, KS_STORAGE_ERROR_FORMAT);
+  g_assert_cmpint (truncate (path, (off_t)513 << 20), ==, 0);
+  assert_no_file (f, path, KS_STORAGE_ERROR_TOO_LARGE);
+  g_assert_cmpint (g_unlink (path), ==, 0);
+  assert_no_file (f, path, KS_STORAGE_ERROR_NOT_FOUND);
+}
+
 #define ADD(name, func) g_test_add (name, Fixture, NULL, fixture_set_up, func, fixture_tear_down)
 
 int
@@ -314,5 +355,6 @@ main (int argc, char **argv)
   ADD ("/export/never-overwrites", test_never_overwrites);
   ADD ("/export/html", test_html);
   ADD ("/export/markdown", test_markdown);
+  ADD ("/export/files", test_files);
   return g_test_run ();
 }

@@ -29,6 +29,12 @@ ks_schema_dir_dup (void)
 }
 
 char *
+ks_locale_dir_dup (void)
+{
+  return g_strdup (runs_from_build () ? KS_BUILD_ROOT "/po" : KS_LOCALEDIR);
+}
+
+char *
 ks_models_dir_dup (void)
 {
   return g_build_filename (g_get_user_data_dir (), "keepsake", "models", NULL);

@@ -13,6 +13,8 @@ char *ks_data_dir_dup (void);
 /* Folder with the compiled schema of the settings: in the build folder, or installed.
  * (transfer full) */
 char *ks_schema_dir_dup (void);
+/* Folder with the compiled translations (de/LC_MESSAGES/keepsake.mo). (transfer full) */
+char *ks_locale_dir_dup (void);
 /* The user's models: $XDG_DATA_HOME/keepsake/models. (transfer full) */
 char *ks_models_dir_dup (void);
 

@@ -1,5 +1,6 @@
 /* main.c - start of the window's program: locale, translations, signals. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "app/ks-data-dir.h"
 #include "ui/ks-application.h"
 
 #include <glib-unix.h>
@@ -18,9 +19,10 @@ int
 main (int argc, char **argv)
 {
   g_autoptr (KsApplication) application = NULL;
+  g_autofree char *locale_dir = ks_locale_dir_dup ();
 
   setlocale (LC_ALL, "");
-  bindtextdomain (GETTEXT_PACKAGE, KS_LOCALEDIR);
+  bindtextdomain (GETTEXT_PACKAGE, locale_dir);
   bind_textdomain_codeset (GETTEXT_PACKAGE, "UTF-8");
   textdomain (GETTEXT_PACKAGE);
   application = ks_application_new ();

@@ -26,7 +26,7 @@ def is_shell(path):
 
 def is_prose(path):
     return not path.endswith(lintlib.BINARY) and not lintlib.is_test_data(path) and \
-        path != "LICENSE" and not path.endswith(("spelling-words.txt", "check-tools.py", ".jsonl")) and \
+        path != "LICENSE" and not path.endswith(("spelling-words.txt", "check-tools.py", ".jsonl", ".po")) and \
         not lintlib.is_generated(path)
 
 

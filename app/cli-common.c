@@ -3,6 +3,7 @@
 #include "app/cli-common.h"
 
 #include "app/ks-error.h"
+#include "storage/ks-storage-error.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -104,7 +105,8 @@ get_exit (const GError *error)
       g_error_matches (error, KS_ENGINE_ERROR, KS_ERR_NOMEM))
     return CLI_BUDGET;
   if (g_error_matches (error, KS_ENGINE_ERROR, KS_ERR_UNSUPPORTED) ||
-      g_error_matches (error, KS_APP_ERROR, KS_APP_ERROR_NOT_TEXT))
+      g_error_matches (error, KS_APP_ERROR, KS_APP_ERROR_NOT_TEXT) ||
+      g_error_matches (error, KS_STORAGE_ERROR, KS_STORAGE_ERROR_NEWER))
     return CLI_UNSUPPORTED;
   return CLI_FAILED;
 }

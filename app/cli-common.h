@@ -31,6 +31,9 @@ int cli_models_main (char **args);
 int cli_bench_main (char **args);
 int cli_inspect_main (char **args);
 int cli_devices_main (char **args);
+int cli_sessions_main (char **args);
+int cli_export_main (char **args);
+int cli_import_main (char **args);
 
 /* Valid UTF-8 without control characters, each of them a '?': names and messages that come from a
  * file or an argument must not move the terminal's cursor. (transfer full) */

@@ -10,6 +10,9 @@
 static const CliCommand commands[] = {
     {"ask", "ask one question, about attached files or without", cli_ask_main},
     {"chat", "talk in the terminal", cli_chat_main},
+    {"sessions", "list, show, rename, delete and search stored sessions", cli_sessions_main},
+    {"export", "write sessions to files", cli_export_main},
+    {"import", "add sessions from exported bundles", cli_import_main},
     {"models", "list, describe and check model files", cli_models_main},
     {"bench", "measure speed, memory and recall", cli_bench_main},
     {"inspect", "look into files, tokens, logits and evictions", cli_inspect_main},
@@ -35,7 +38,7 @@ print_help (FILE *out)
          "  1    a file is missing or damaged, or the system failed\n"
          "  2    wrong options\n"
          "  3    does not fit the memory target\n"
-         "  4    a model, gate or file of a kind this build does not know\n"
+         "  4    a model, gate, database or file of a kind this build does not know\n"
          "  130  cancelled with Ctrl-C\n",
          out);
 }

@@ -10,51 +10,9 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 
-PROGRAM, CASES = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-MODEL = os.path.join(CASES, "llama", "model.gguf")
-GATE = os.path.join(CASES, "dbtrimkv", "gate_tied.safetensors")
-HOME = tempfile.TemporaryDirectory(prefix="keepsake-cli-")
-ENV = {k: v for k, v in os.environ.items() if not k.startswith(("KS_", "KEEPSAKE_", "XDG_"))}
-ENV.update(XDG_DATA_HOME=HOME.name + "/data", XDG_CONFIG_HOME=HOME.name + "/config",
-           XDG_CACHE_HOME=HOME.name + "/cache", LC_ALL="C.UTF-8")
-CHECKS = []
-
-
-def check(function):
-    CHECKS.append(function)
-    return function
-
-
-def run(*args, stdin=b"", env=None):
-    """(exit code, standard output, standard error), output as text."""
-    done = subprocess.run([PROGRAM, *args], input=stdin, capture_output=True, env=env or ENV,
-                          timeout=120, check=False)
-    return done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8")
-
-
-def write(name, data):
-    path = os.path.join(HOME.name, name)
-    with open(path, "wb") as file:
-        file.write(data)
-    return path
-
-
-def expect(condition, what):
-    if not condition:
-        raise AssertionError(what)
-
-
-def expect_failure(code, args, *words, stdin=b""):
-    """The command ends with code and one sentence that holds the words."""
-    got, out, err = run(*args, stdin=stdin)
-    expect(got == code, f"{args}: exit {got}, want {code}: {err}")
-    lines = [line for line in err.splitlines() if line.startswith("keepsake-cli: ")]
-    expect(len(lines) == 1, f"{args}: one sentence wanted, got {err!r}")
-    for word in words:
-        expect(word in lines[0], f"{args}: {word!r} is not in {lines[0]!r}")
+from clilib import CASES, ENV, GATE, HOME, MODEL, PROGRAM, check, expect, expect_failure, main, run, write
 
 
 @check
@@ -385,22 +343,6 @@ def bench_measures_and_judges():
     policies = json.loads(out)["policies"]
     expect([p["policy"] for p in policies] == ["full", "dbtrimkv", "streaming", "keydiff", "random"], "policies")
     expect(all(len(p["items"]) == 2 for p in policies), "prompts")
-
-
-def main():
-    failed = 0
-    print(f"1..{len(CHECKS)}")
-    for number, function in enumerate(CHECKS, 1):
-        try:
-            function()
-            result = "ok"
-        except (AssertionError, OSError, ValueError, KeyError, IndexError, subprocess.TimeoutExpired) as error:
-            print(f"# {type(error).__name__}: {str(error)[:2000]}".replace("\n", "\n# "))
-            result = "not ok"
-            failed += 1
-        print(f"{result} {number} - {function.__name__}", flush=True)
-    HOME.cleanup()
-    return failed > 0
 
 
 if __name__ == "__main__":

@@ -284,7 +284,7 @@ interrupt_cb (gpointer user_data)
 static void
 run_loop (Chat *chat)
 {
-  guint interrupt = g_unix_signal_add (SIGINT, interrupt_cb, chat);
+  guint interrupt = cli_add_interrupt (interrupt_cb, chat);
   gboolean prompted = FALSE;
 
   while (!chat->quit) {
@@ -308,7 +308,7 @@ run_loop (Chat *chat)
   }
   if (chat->source != 0)
     g_source_remove (chat->source);
-  g_source_remove (interrupt);
+  cli_remove_interrupt (interrupt);
 }
 
 static int

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib-unix.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,6 +57,41 @@ cli_guard_streams (void)
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
     if (fcntl (fd, F_GETFD) < 0 && errno == EBADF)
       (void)open ("/dev/null", O_RDWR); /* gets the lowest free number, which is fd */
+}
+
+static void
+end_interrupted (int number)
+{
+  static const char text[] = "\nkeepsake-cli: cancelled\n";
+
+  if (write (STDERR_FILENO, text, sizeof text - 1) < 0)
+    _exit (CLI_CANCELLED); /* nobody reads: there is no more to do then */
+  _exit (CLI_CANCELLED);
+}
+
+void
+cli_guard_interrupt (void)
+{
+  struct sigaction now = {.sa_handler = end_interrupted};
+  struct sigaction before;
+
+  sigemptyset (&now.sa_mask);
+  /* Who started the program may have decided that it is not to hear it. */
+  if (sigaction (SIGINT, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+    sigaction (SIGINT, &now, NULL);
+}
+
+guint
+cli_add_interrupt (GSourceFunc func, gpointer data)
+{
+  return g_unix_signal_add (SIGINT, func, data);
+}
+
+void
+cli_remove_interrupt (guint number)
+{
+  g_source_remove (number);
+  cli_guard_interrupt (); /* GLib has put the system's default back */
 }
 
 int
@@ -279,10 +315,10 @@ interrupt_cb (gpointer data)
 gboolean
 cli_wait (KsEngineJob *job, GError **error)
 {
-  guint source = g_unix_signal_add (SIGINT, interrupt_cb, job);
+  guint interrupt = cli_add_interrupt (interrupt_cb, job);
   gboolean ok = ks_engine_job_wait (job, error);
 
-  g_source_remove (source);
+  cli_remove_interrupt (interrupt);
   return ok;
 }
 

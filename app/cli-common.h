@@ -44,6 +44,12 @@ void cli_print_text (const char *text);
 /* Call first: standard input, output and error that the parent closed are opened on /dev/null, so
  * that no file of ours takes their place. */
 void cli_guard_streams (void);
+/* Ctrl-C where nothing listens to it ends the program with CLI_CANCELLED and a line that says so.
+ */
+void cli_guard_interrupt (void);
+/* func hears Ctrl-C from now on, until the number is removed again. */
+guint cli_add_interrupt (GSourceFunc func, gpointer data);
+void cli_remove_interrupt (guint number);
 /* Call last: the exit code, CLI_FAILED with a sentence when standard output could not be written.
  */
 int cli_finish_output (int code);

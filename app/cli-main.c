@@ -84,6 +84,7 @@ int
 main (int argc, char **argv)
 {
   cli_guard_streams ();
+  cli_guard_interrupt ();
   set_locale ();
   signal (SIGPIPE, SIG_DFL); /* a reader that goes away ends the program quietly */
   return cli_finish_output (run (argc, argv));

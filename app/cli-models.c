@@ -203,13 +203,13 @@ hash_file (KsModelRegistry *registry, const char *path, GError **error)
 {
   g_autoptr (GCancellable) cancellable = g_cancellable_new ();
   HashCall call = {registry, path, cancellable, NULL, NULL, FALSE};
-  guint source = g_unix_signal_add (SIGINT, interrupt_cb, cancellable);
+  guint interrupt = cli_add_interrupt (interrupt_cb, cancellable);
   GThread *thread = g_thread_new ("hash", hash_thread, &call);
 
   while (!g_atomic_int_get (&call.done))
     g_main_context_iteration (NULL, TRUE);
   g_thread_join (thread);
-  g_source_remove (source);
+  cli_remove_interrupt (interrupt);
   if (call.error != NULL)
     g_propagate_error (error, call.error);
   return call.hash;

@@ -455,7 +455,7 @@ gboolean
 ks_conversation_core_set_policy (KsConversationCore *core, KsEngine *engine, ks_policy policy,
                                  GError **error)
 {
-  ks_evict_params params = ks_evict_default_params (policy);
+  ks_evict_params params;
   ks_error err = {0};
 
   if (!ensure_timeline (core, engine, error))
@@ -465,7 +465,7 @@ ks_conversation_core_set_policy (KsConversationCore *core, KsEngine *engine, ks_
                  ks_policy_get_name (policy));
     return FALSE;
   }
-  params.seed = core->evict.seed;
+  params = ks_engine_setup_make_evict_params (core->setup, policy);
   if (!ks_error_check (ks_timeline_set_policy (core->tl, &params, &err), &err, error))
     return FALSE;
   core->evict = params;

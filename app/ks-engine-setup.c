@@ -44,6 +44,21 @@ ks_engine_options_free (KsEngineOptions *options)
   g_free (options);
 }
 
+ks_evict_params
+ks_engine_setup_make_evict_params (const KsEngineSetup *setup, ks_policy policy)
+{
+  ks_evict_params params = ks_evict_default_params (policy);
+
+  if (setup->lookahead >= 1)
+    params.lookahead = (uint32_t)setup->lookahead;
+  if (setup->floor >= 0)
+    params.floor = (uint32_t)setup->floor;
+  if (setup->pin_first >= 0)
+    params.pin_first = (uint32_t)setup->pin_first;
+  params.seed = setup->evict.seed;
+  return params;
+}
+
 static gboolean
 choose_policy (KsEngineSetup *setup, const KsEngineOptions *options, GError **error)
 {
@@ -63,14 +78,11 @@ choose_policy (KsEngineSetup *setup, const KsEngineOptions *options, GError **er
         ks_policy_get_name (policy));
     return FALSE;
   }
-  setup->evict = ks_evict_default_params (policy);
-  if (options->lookahead >= 1)
-    setup->evict.lookahead = (uint32_t)options->lookahead;
-  if (options->floor >= 0)
-    setup->evict.floor = (uint32_t)options->floor;
-  if (options->pin_first >= 0)
-    setup->evict.pin_first = (uint32_t)options->pin_first;
+  setup->lookahead = options->lookahead;
+  setup->floor = options->floor;
+  setup->pin_first = options->pin_first;
   setup->evict.seed = options->seed;
+  setup->evict = ks_engine_setup_make_evict_params (setup, policy);
   return TRUE;
 }
 

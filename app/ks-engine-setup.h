@@ -41,7 +41,8 @@ typedef struct {
   ks_budget_plan plan;
   ks_kv_pool *pool;
   ks_evict_params evict;
-  gboolean fixed_entries; /* M was asked for, not bytes */
+  int lookahead, floor, pin_first; /* as asked for, -1 = by the policy */
+  gboolean fixed_entries;          /* M was asked for, not bytes */
   char *model_path, *gate_path;
   guint n_user;       /* timelines that are open on it */
   GPtrArray *notices; /* sentences to tell the user once */
@@ -53,6 +54,8 @@ KsEngineSetup *ks_engine_setup_new (const KsEngineOptions *options, GError **err
 void ks_engine_setup_free (KsEngineSetup *setup);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (KsEngineSetup, ks_engine_setup_free)
 
+/* A policy with what the options ask of any of them. */
+ks_evict_params ks_engine_setup_make_evict_params (const KsEngineSetup *setup, ks_policy policy);
 /* A timeline as sessions use it: plan's chunk and buffer, forced eviction around chunks. */
 ks_timeline_params ks_engine_setup_get_timeline_params (const KsEngineSetup *setup);
 ks_timeline *ks_engine_setup_new_timeline (KsEngineSetup *setup, GError **error);

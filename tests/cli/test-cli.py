@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 
 from clilib import CASES, ENV, GATE, HOME, MODEL, PROGRAM, check, expect, expect_failure, main, run, write
 
@@ -279,6 +280,31 @@ def ctrl_c_ends_with_130_and_a_line():
     expect(b"keepsake-cli: cancelled" in rest, f"no line: {rest}")
 
 
+def wait_for_handler(process):
+    """Until the program has put a handler on SIGINT."""
+    while process.poll() is None:
+        with open(f"/proc/{process.pid}/status", encoding="utf-8") as file:
+            caught = next(line for line in file if line.startswith("SigCgt:"))
+        if int(caught.split()[1], 16) >> (signal.SIGINT - 1) & 1:
+            return
+        time.sleep(0.005)
+
+
+@check
+def ctrl_c_ends_every_command_with_130():
+    text = write("endless.txt", b"The quick brown fox jumps over the lazy dog again. " * 200000)
+    for args in (["ask", "--model", MODEL],  # waits for the question
+                 ["inspect", "tokens", "--model", MODEL, "--file", text, "--json"]):
+        process, timer = start(*args)
+        wait_for_handler(process)
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        rest = process.stderr.read()
+        timer.cancel()
+        expect(process.returncode == 130, f"{args}: exit {process.returncode}: {rest}")
+        expect(b"keepsake-cli: cancelled" in rest, f"{args}: no line: {rest}")
+
+
 @check
 def ctrl_c_in_chat_keeps_the_conversation():
     text = write("endless.txt", b"The quick brown fox jumps over the lazy dog again. " * 20000)
@@ -315,6 +341,19 @@ def chat_keeps_its_memory_and_moves_its_budget():
     expect(second["memory"]["tokens_seen"] > first["memory"]["tokens_seen"], "the conversation starts anew")
     expect(second["memory"]["entries_per_stream"] <= 40, "entries")
     expect("/nonsense" in err, "an unknown command is named")
+
+
+@check
+def another_policy_keeps_floor_and_pins():
+    text = write("floor.txt", b"The keeper walks to the lamp and back. " * 60)
+    code, out, err = run("chat", "--model", MODEL, "--gate", GATE, "--json", "--max-tokens", "2", "--entries", "32",
+                         "--policy", "random", "--floor", "24", "--temperature", "0",
+                         stdin=f"/policy dbtrimkv\n/attach {text}\nWhere?\n".encode())
+    expect(code == 0, err)
+    result = json.loads(out)
+    expect(result["policy"] == "dbtrimkv", result["policy"])
+    least = min(min(row) for row in result["memory"]["entries_by_head"])
+    expect(least >= 24, f"a stream keeps only {least} entries")
 
 
 @check

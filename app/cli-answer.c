@@ -2,8 +2,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/cli-answer.h"
 
-#include "app/ks-text-import.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -101,7 +99,7 @@ cli_talk_attach (CliTalk *talk, const char *path, GError **error)
   g_autofree char *full = g_str_has_prefix (path, "~/")
                               ? g_build_filename (g_get_home_dir (), path + 2, NULL)
                               : g_strdup (path);
-  g_autofree char *text = ks_text_import_file (full, NULL, NULL, error);
+  g_autofree char *text = cli_load_text (full, NULL, error);
 
   if (text == NULL)
     return FALSE;

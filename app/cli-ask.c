@@ -1,8 +1,7 @@
 /* cli-ask.c - keepsake-cli ask: one question, one streamed answer, one line of memory facts. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/cli-answer.h"
-
-#include "app/ks-text-import.h"
+#include "media/ks-media.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -33,13 +32,13 @@ read_stdin (GError **error)
     n = read (STDIN_FILENO, block, sizeof block);
     if (n > 0)
       g_byte_array_append (bytes, block, (guint)n);
-  } while ((n > 0 && bytes->len <= KS_TEXT_IMPORT_MAX_BYTES) || (n < 0 && errno == EINTR));
+  } while ((n > 0 && bytes->len <= KS_MEDIA_MAX_TEXT_BYTES) || (n < 0 && errno == EINTR));
   if (n < 0) {
     g_set_error (error, G_FILE_ERROR, (int)g_file_error_from_errno (errno),
                  "cannot read standard input: %s", g_strerror (errno));
     return NULL;
   }
-  return ks_text_import_bytes ("standard input", bytes->data, bytes->len, NULL, NULL, error);
+  return cli_load_text_bytes ("standard input", bytes->data, bytes->len, error);
 }
 
 /* (transfer full) The question, NULL with *out_exit set. */
@@ -51,7 +50,7 @@ get_question (char **words, int *out_exit)
 
   if (words[0] != NULL && !(g_str_equal (words[0], "-") && words[1] == NULL)) {
     text = g_strjoinv (" ", words);
-    utf8 = ks_text_import_bytes ("the question", text, strlen (text), NULL, NULL, &error);
+    utf8 = cli_load_text_bytes ("the question", text, strlen (text), &error);
   } else if (words[0] == NULL && isatty (STDIN_FILENO)) {
     *out_exit = cli_usage ("give a question as argument or on standard input: see keepsake-cli ask "
                            "--help");

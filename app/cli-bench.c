@@ -4,7 +4,6 @@
 
 #include "app/ks-data-dir.h"
 #include "app/ks-error.h"
-#include "app/ks-text-import.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +36,7 @@ static gboolean
 append_file (KsEngineSetup *setup, const char *path, ks_token_list *list, GError **error)
 {
   gsize n = 0;
-  g_autofree char *text = ks_text_import_file (path, &n, NULL, error);
+  g_autofree char *text = cli_load_text (path, &n, error);
   ks_error err = {0};
 
   return text != NULL && ks_error_check (ks_tokenizer_encode (ks_model_get_tokenizer (setup->model),

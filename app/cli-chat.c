@@ -3,9 +3,8 @@
  * that the target can be moved in the middle of an answer. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/cli-answer.h"
-
 #include "app/ks-error.h"
-#include "app/ks-text-import.h"
+#include "media/ks-media.h"
 
 #include <errno.h>
 #include <glib-unix.h>
@@ -240,9 +239,9 @@ input_cb (int fd, GIOCondition condition, gpointer user_data)
     return G_SOURCE_CONTINUE;
   if (n > 0) {
     take_lines (chat, block, (gsize)n);
-    if (chat->input->len > KS_TEXT_IMPORT_MAX_BYTES) {
+    if (chat->input->len > KS_MEDIA_MAX_TEXT_BYTES) {
       cli_print_error ("a line is longer than %u MiB: put the text into files and /attach them",
-                       KS_TEXT_IMPORT_MAX_BYTES >> 20);
+                       KS_MEDIA_MAX_TEXT_BYTES >> 20);
       g_string_truncate (chat->input, 0);
       chat->code = CLI_FAILED;
       chat->quit = TRUE;

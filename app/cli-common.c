@@ -3,6 +3,7 @@
 #include "app/cli-common.h"
 
 #include "app/ks-error.h"
+#include "media/ks-media.h"
 #include "storage/ks-storage-error.h"
 
 #include <errno.h>
@@ -142,7 +143,8 @@ get_exit (const GError *error)
     return CLI_BUDGET;
   if (g_error_matches (error, KS_ENGINE_ERROR, KS_ERR_UNSUPPORTED) ||
       g_error_matches (error, KS_APP_ERROR, KS_APP_ERROR_NOT_TEXT) ||
-      g_error_matches (error, KS_STORAGE_ERROR, KS_STORAGE_ERROR_NEWER))
+      g_error_matches (error, KS_STORAGE_ERROR, KS_STORAGE_ERROR_NEWER) ||
+      g_error_matches (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_UNKNOWN_TYPE))
     return CLI_UNSUPPORTED;
   return CLI_FAILED;
 }
@@ -264,6 +266,54 @@ cli_print_json (cJSON *take_json)
     puts (valid);
   cJSON_free (text);
   cJSON_Delete (take_json);
+}
+
+/* Takes result or *take_error over. */
+static char *
+take_text (KsMediaResult *result, const char *name, GError *take_error, gsize *out_n,
+           GError **error)
+{
+  g_autoptr (KsMediaResult) got = result;
+  char *text;
+
+  if (got == NULL && g_error_matches (take_error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_EMPTY)) {
+    g_error_free (take_error);
+    if (out_n != NULL)
+      *out_n = 0;
+    return g_strdup ("");
+  }
+  if (got == NULL) {
+    g_propagate_error (error, take_error);
+    return NULL;
+  }
+  text = g_steal_pointer (&got->text);
+  if (text == NULL)
+    g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_NOT_TEXT,
+                 "%s is a picture, not text: attach a text file or a PDF", name);
+  else if (out_n != NULL)
+    *out_n = got->n_text;
+  return text;
+}
+
+char *
+cli_load_text (const char *path, gsize *out_n, GError **error)
+{
+  g_autofree char *name = g_filename_display_basename (path);
+  GError *local = NULL;
+  KsMediaResult *result = ks_media_load (path, NULL, NULL, &local);
+
+  return take_text (result, name, local, out_n, error);
+}
+
+char *
+cli_load_text_bytes (const char *name, const void *data, gsize n, GError **error)
+{
+  g_autoptr (GBytes) bytes = g_bytes_new_static (data, n);
+  KsMediaOptions options = {.name = name};
+  GError *local = NULL;
+  KsMediaResult *result = ks_media_load_bytes (bytes, &options, NULL, &local);
+
+  return take_text (result, name, local, NULL, error);
 }
 
 void

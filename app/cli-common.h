@@ -74,6 +74,11 @@ char *cli_format_count (guint64 n);
 /* Prints and frees; always valid UTF-8. */
 void cli_print_json (cJSON *take_json);
 
+/* Text of a user's file or bytes as UTF-8, read in the decoder worker; name is for sentences.
+ * An empty file is an empty text; a picture is an error. (transfer full) */
+char *cli_load_text (const char *path, gsize *out_n, GError **error);
+char *cli_load_text_bytes (const char *name, const void *data, gsize n, GError **error);
+
 /* One line of progress on standard error, only on a terminal. */
 typedef struct {
   gboolean enabled, shown;

@@ -3,7 +3,6 @@
 #include "app/cli-inspect.h"
 
 #include "app/ks-error.h"
-#include "app/ks-text-import.h"
 
 #include <errno.h>
 #include <glib/gstdio.h>
@@ -123,7 +122,7 @@ cli_token_source_read (const CliTokenSource *source, const ks_tokenizer *tok, ks
     return cli_parse_numbers (source->ids, ks_tokenizer_get_n_vocab (tok), "token id", error);
   if (source->text != NULL)
     return encode_text (tok, alloc, source->text, strlen (source->text), flags, error);
-  text = ks_text_import_file (source->file, &n, NULL, error);
+  text = cli_load_text (source->file, &n, error);
   return text != NULL ? encode_text (tok, alloc, text, n, flags, error) : NULL;
 }
 

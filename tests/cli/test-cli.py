@@ -4,6 +4,7 @@
 Usage: test-cli.py PROGRAM CASES.  Prints TAP.  Every check states a promise.
 """
 # SPDX-License-Identifier: GPL-3.0-or-later
+import base64
 import json
 import os
 import signal
@@ -146,8 +147,10 @@ def text_in_any_encoding_is_read():
 
 @check
 def what_holds_no_text_is_refused():
-    png = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20
-    expect_failure(4, ["ask", "--model", MODEL, "--attach", write("picture.png", png), "x"], "picture.png")
+    png = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"
+                           "AAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg==")
+    expect_failure(4, ["ask", "--model", MODEL, "--attach", write("picture.png", png), "x"], "is a picture")
+    expect_failure(1, ["ask", "--model", MODEL, "--attach", write("half.png", png[:30]), "x"], "half.png is damaged")
     expect_failure(4, ["ask", "--model", MODEL, "--attach", MODEL, "x"], "not a text file")
     expect_failure(4, ["ask", "--model", MODEL, "--attach", HOME.name, "x"], "not a file")
 

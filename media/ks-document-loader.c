@@ -1,0 +1,199 @@
+/* ks-document-loader.c - PDF to text by page and to pictures, with poppler (inside the worker).
+ * Scripts, actions, links and embedded files are never looked at.  The document is read through the
+ * descriptor piece by piece: a file that shrinks meanwhile is a damaged one, not a fault in memory.
+ * Source: docs/adr/0011-decoder-worker.md. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "media/ks-loader.h"
+#include "media/ks-media.h"
+
+#include <fontconfig/fontconfig.h>
+#include <math.h>
+#include <poppler.h>
+#include <string.h>
+
+/* Pages that are shown with more than this many pixels a point are only blown up. */
+#define MAX_SCALE 8.0
+/* A page tree that promises more pages than it has is read on for this long. */
+#define MAX_MISSING_PAGES 1000
+
+/* Fonts that a document does not bring, and tables of East Asian encodings. */
+static void
+prepare (const KsLoaderJob *job, GPtrArray *paths)
+{
+  FcStrList *dirs;
+  FcChar8 *dir;
+
+  FcInit ();
+  dirs = FcConfigGetFontDirs (NULL);
+  while (dirs != NULL && (dir = FcStrListNext (dirs)) != NULL)
+    g_ptr_array_add (paths, g_strdup ((const char *)dir));
+  if (dirs != NULL)
+    FcStrListDone (dirs);
+  g_ptr_array_add (paths, g_strdup ("/usr/share/poppler"));
+  g_type_ensure (POPPLER_TYPE_DOCUMENT);
+}
+
+static PopplerDocument *
+open_document (const KsLoaderJob *job)
+{
+  const char *password = job->request->password[0] != '\0' ? job->request->password : NULL;
+  g_autoptr (GError) error = NULL;
+  PopplerDocument *document = poppler_document_new_from_fd (job->fd, password, &error);
+
+  if (document != NULL)
+    return document;
+  if (g_error_matches (error, POPPLER_ERROR, POPPLER_ERROR_ENCRYPTED))
+    ks_answer_fault (password != NULL ? KS_WIRE_FAULT_WRONG : KS_WIRE_FAULT_PASSWORD, 0, 0);
+  ks_answer_fault (KS_WIRE_FAULT_DAMAGED, KS_WIRE_PDF, 0);
+}
+
+/* Appends a page's text as whole lines, without control characters.  FALSE: there was none. */
+static gboolean
+append_page_text (GString *text, PopplerPage *page)
+{
+  g_autofree char *raw = poppler_page_get_text (page);
+  g_autofree char *valid = raw != NULL ? g_utf8_make_valid (raw, -1) : NULL;
+  gboolean any = FALSE;
+
+  for (const char *p = valid != NULL ? valid : ""; *p != '\0'; p = g_utf8_next_char (p)) {
+    gunichar c = g_utf8_get_char (p);
+
+    if (c == '\r' || (c < 0x20 && c != '\n' && c != '\t') || (c >= 0x7f && c < 0xa0))
+      continue;
+    any = any || !g_unichar_isspace (c);
+    g_string_append_len (text, p, g_utf8_next_char (p) - p);
+  }
+  if (text->len > 0 && text->str[text->len - 1] != '\n')
+    g_string_append_c (text, '\n');
+  return any;
+}
+
+/* All pages; tells the program after each. */
+static void
+send_text (PopplerDocument *document, guint n_pages)
+{
+  g_autoptr (GString) text = g_string_new (NULL);
+  guint n_without = 0, n_missing = 0;
+  guint32 warnings = 0;
+
+  for (guint i = 0; i < n_pages; i++) {
+    PopplerPage *page = poppler_document_get_page (document, (int)i);
+    gsize before = text->len;
+
+    g_string_append_printf (text, "%s[page %u]\n", i > 0 ? "\n" : "", i + 1);
+    n_missing += page == NULL;
+    if (page == NULL || !append_page_text (text, page))
+      n_without++;
+    g_clear_object (&page);
+    if (text->len > KS_MEDIA_MAX_TEXT_BYTES) {
+      g_string_truncate (text, before);
+      warnings |= KS_WIRE_WARN_TEXT_CUT;
+      break;
+    }
+    if (n_missing > MAX_MISSING_PAGES)
+      break;
+    ks_answer_progress (i + 1, n_pages);
+  }
+  if (n_missing > MAX_MISSING_PAGES || n_missing == n_pages)
+    ks_answer_fault (KS_WIRE_FAULT_DAMAGED, KS_WIRE_PDF, 0);
+  if (n_missing > 0)
+    warnings |= KS_WIRE_WARN_PAGES;
+  ks_answer_text (text->str, text->len, NULL, n_pages, n_without, warnings);
+}
+
+/* Size in points; what a file says may be nothing, endless or no number. */
+static void
+get_page_size (PopplerPage *page, double *out_width, double *out_height)
+{
+  poppler_page_get_size (page, out_width, out_height);
+  if (!isfinite (*out_width) || !isfinite (*out_height) || *out_width <= 0 || *out_height <= 0) {
+    *out_width = 612;
+    *out_height = 792;
+  }
+}
+
+static guint
+scale_side (double points, double scale, guint max)
+{
+  double side = round (points * scale);
+
+  return side < 1 ? 1 : side > max ? max : (guint)side;
+}
+
+/* Cairo's native-endian ARGB on white to RGBA, row by row into one block. */
+static guint8 *
+copy_rows (cairo_surface_t *surface, guint width, guint height)
+{
+  const guint8 *rows = cairo_image_surface_get_data (surface);
+  gsize stride = (gsize)cairo_image_surface_get_stride (surface);
+  guint8 *pixels = g_try_malloc ((gsize)4 * width * height), *to = pixels;
+
+  for (guint y = 0; pixels != NULL && y < height; y++)
+    for (guint x = 0; x < width; x++, to += 4) {
+      guint32 argb;
+
+      memcpy (&argb, rows + y * stride + (gsize)4 * x, sizeof argb);
+      to[0] = (guint8)(argb >> 16);
+      to[1] = (guint8)(argb >> 8);
+      to[2] = (guint8)argb;
+      to[3] = 0xff;
+    }
+  return pixels;
+}
+
+static void
+send_page (PopplerDocument *document, guint number, guint max_side_px)
+{
+  PopplerPage *page = poppler_document_get_page (document, (int)number);
+  KsWireAnswer sizes = {.what = KS_WIRE_PDF};
+  cairo_surface_t *surface;
+  double width, height, scale;
+  guint8 *pixels = NULL;
+  cairo_t *cr;
+
+  if (page == NULL)
+    ks_answer_fault (KS_WIRE_FAULT_DAMAGED, KS_WIRE_PDF, 0);
+  get_page_size (page, &width, &height);
+  scale = MIN (MIN (max_side_px / width, max_side_px / height), MAX_SCALE);
+  sizes.width_px = sizes.full_width_px = scale_side (width, scale, max_side_px);
+  sizes.height_px = sizes.full_height_px = scale_side (height, scale, max_side_px);
+  surface =
+      cairo_image_surface_create (CAIRO_FORMAT_ARGB32, (int)sizes.width_px, (int)sizes.height_px);
+  cr = cairo_create (surface);
+  cairo_set_source_rgb (cr, 1, 1, 1);
+  cairo_paint (cr);
+  cairo_scale (cr, sizes.width_px / width, sizes.height_px / height);
+  poppler_page_render (page, cr);
+  cairo_destroy (cr);
+  cairo_surface_flush (surface);
+  /* An error of cairo leaves the white page, or what was drawn until then. */
+  if (cairo_image_surface_get_data (surface) != NULL)
+    pixels = copy_rows (surface, sizes.width_px, sizes.height_px);
+  if (pixels == NULL)
+    ks_answer_fault (KS_WIRE_FAULT_MEMORY, 0, 0);
+  ks_answer_pixels (&sizes, pixels);
+  g_free (pixels);
+  cairo_surface_destroy (surface);
+  g_object_unref (page);
+}
+
+static void
+run (const KsLoaderJob *job)
+{
+  PopplerDocument *document = open_document (job);
+  int n = poppler_document_get_n_pages (document);
+  guint page = job->request->page;
+
+  if (n <= 0)
+    ks_answer_fault (KS_WIRE_FAULT_EMPTY, KS_WIRE_PDF, 0);
+  if ((guint)n > KS_WIRE_MAX_PAGES)
+    ks_answer_fault (KS_WIRE_FAULT_PAGES, (guint32)n, 0);
+  if (page >= (guint)n)
+    ks_answer_fault (KS_WIRE_FAULT_NO_PAGE, page, (guint32)n);
+  if (job->request->operation == KS_WIRE_LOAD)
+    send_text (document, (guint)n);
+  send_page (document, page, job->request->max_side_px);
+  /* The process ends now: nothing is taken apart. */
+}
+
+const KsLoader KS_LOADER_SYMBOL = {prepare, run};

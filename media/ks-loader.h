@@ -1,0 +1,50 @@
+/* ks-loader.h - what the decoders inside the worker process look like, and how they answer.
+ * Only for the worker: the program never includes this.  A decoder lives in a module of its own
+ * (keepsake-*.so beside the worker), so that a text file is read without 90 libraries.
+ * Threads: the worker has one. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include "media/ks-worker-wire.h"
+
+G_BEGIN_DECLS
+
+typedef struct {
+  int fd;          /* the user's file, read only */
+  guint64 n_bytes; /* its size when it came; it may change at any moment */
+  KsWireWhat what; /* by its first bytes */
+  const KsWireRequest *request;
+} KsLoaderJob;
+
+typedef struct {
+  /* Before the filter: loads what a library would open lazily, and adds the folders that stay
+   * readable to paths (char *, owned by it).  Must not touch job->fd. */
+  void (*prepare) (const KsLoaderJob *job, GPtrArray *paths);
+  /* Behind the filter: reads the file and answers. */
+  void (*run) (const KsLoaderJob *job);
+} KsLoader;
+
+/* Symbol of a module: const KsLoader KS_LOADER_SYMBOL. */
+#define KS_LOADER_SYMBOL ks_loader
+extern const KsLoader ks_text_loader;
+
+/* Ends the process without running anything that a decoder may have left for the exit
+ * (worker-main.c). */
+G_NORETURN void ks_worker_end (int code);
+
+/* --- answers (ks-worker-answer.c); each ends the process when the program is gone --- */
+void ks_answer_progress (guint n_done, guint n_total);
+G_NORETURN void ks_answer_fault (KsWireFault fault, guint32 a, guint32 b);
+/* text of n bytes; n_pages 0 and encoding: a text file, else a PDF. */
+void ks_answer_text (const char *text, gsize n, const char *encoding, guint n_pages,
+                     guint n_pages_without_text, guint32 warnings);
+/* pixels: 4 * width_px * height_px bytes. */
+void ks_answer_pixels (const KsWireAnswer *sizes, const guint8 *pixels);
+G_NORETURN void ks_answer_done (void);
+
+/* The whole file in memory (g_free); ends with a fault when it cannot be read.  A file that gets
+ * shorter meanwhile gives what was there. */
+guint8 *ks_loader_read (const KsLoaderJob *job, guint64 max_bytes, KsWireFault too_large,
+                        gsize *out_n);
+
+G_END_DECLS

@@ -1,0 +1,245 @@
+/* ks-media.c - see ks-media.h.
+ * The file is opened here, as what the user may open, and handed over; its bytes are read in the
+ * worker only. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "media/ks-media.h"
+
+#include "media/ks-worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+G_DEFINE_QUARK (ks - media - error - quark, ks_media_error)
+
+static const KsMediaOptions no_options;
+
+void
+ks_media_result_free (KsMediaResult *result)
+{
+  if (result == NULL)
+    return;
+  g_free (result->text);
+  g_free (result->encoding);
+  g_free (result->warning);
+  ks_pixels_unref (result->pixels);
+  g_free (result);
+}
+
+static void
+add_warning (GString *all, const char *sentence)
+{
+  if (all->len > 0)
+    g_string_append (all, "; ");
+  g_string_append (all, sentence);
+}
+
+/* (transfer full) NULL when there is nothing to warn of. */
+static char *
+format_warnings (guint32 warnings, const char *lost)
+{
+  GString *all = g_string_new (NULL);
+
+  if (warnings & KS_WIRE_WARN_ENDS_EARLY)
+    add_warning (all, "the picture ends early");
+  if (warnings & KS_WIRE_WARN_ANIMATED)
+    add_warning (all, "only the first picture of the animation is shown");
+  if (warnings & KS_WIRE_WARN_REPLACED)
+    add_warning (all, "some bytes are no characters and were replaced");
+  if (warnings & KS_WIRE_WARN_TEXT_CUT)
+    add_warning (all, "the text was cut: it is longer than 64 MiB");
+  if (warnings & KS_WIRE_WARN_PAGES)
+    add_warning (all, "some pages are damaged and could not be read");
+  if (lost != NULL)
+    add_warning (all, "the first page cannot be shown");
+  return g_string_free (all, all->len == 0);
+}
+
+/* Takes over what the worker gave. */
+static KsMediaResult *
+make_result (KsWorkerResult *got)
+{
+  KsMediaResult *result = g_new0 (KsMediaResult, 1);
+  const KsWireAnswer *text = &got->answer_text, *pixels = &got->answer_pixels;
+  guint32 warnings =
+      (got->has_text ? text->warnings : 0) | (got->has_pixels ? pixels->warnings : 0);
+
+  result->warning = format_warnings (warnings, got->lost);
+  result->pixels = g_steal_pointer (&got->pixels);
+  if (got->has_text) {
+    result->kind = text->what == KS_WIRE_PDF ? KS_MEDIA_PDF : KS_MEDIA_TEXT;
+    result->text = g_steal_pointer (&got->text);
+    result->n_text = (gsize)text->n_bytes;
+    result->n_pages = text->n_pages;
+    result->n_pages_without_text = text->n_pages_without_text;
+    if (text->what == KS_WIRE_TEXT)
+      result->encoding = g_strdup (text->encoding);
+  } else {
+    result->kind = KS_MEDIA_IMAGE;
+    result->width_px = pixels->full_width_px;
+    result->height_px = pixels->full_height_px;
+  }
+  ks_worker_result_clear (got);
+  return result;
+}
+
+/* -1 with error set; anything but a regular file is refused, without waiting for a pipe. */
+static int
+open_file (const char *path, const char *name, GError **error)
+{
+  int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  struct stat st;
+
+  if (fd < 0 || fstat (fd, &st) != 0) {
+    int code = errno;
+
+    if (fd >= 0)
+      close (fd);
+    g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_FAILED, "cannot read %s: %s", path,
+                 g_strerror (code));
+    return -1;
+  }
+  if (!S_ISREG (st.st_mode)) {
+    close (fd);
+    g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_UNKNOWN_TYPE,
+                 "%s is not a file: attach a text file, a PDF or a picture", name);
+    return -1;
+  }
+  return fd;
+}
+
+static gboolean
+run_on_fd (int fd, const char *name, KsWireOperation operation, guint page,
+           const KsMediaOptions *options, GCancellable *cancellable, KsWorkerResult *out,
+           GError **error)
+{
+  KsWorkerJob job = {.name = name,
+                     .fd = fd,
+                     .operation = operation,
+                     .page = page,
+                     .max_side_px = options->max_side_px,
+                     .password = options->password,
+                     .progress = options->progress,
+                     .user = options->user};
+
+  if (options->password != NULL && strlen (options->password) > KS_WIRE_MAX_PASSWORD) {
+    g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_WRONG_PASSWORD,
+                 "this is not the password of %s: it is longer than %u bytes", name,
+                 KS_WIRE_MAX_PASSWORD);
+    return FALSE;
+  }
+  return ks_worker_run (&job, cancellable, out, error);
+}
+
+/* The last part of path as valid UTF-8, or what options say. (transfer full) */
+static char *
+dup_name (const char *path, const KsMediaOptions *options)
+{
+  if (options->name != NULL)
+    return g_utf8_make_valid (options->name, -1);
+  return path != NULL ? g_filename_display_basename (path) : g_strdup ("the attachment");
+}
+
+KsMediaResult *
+ks_media_load (const char *path, const KsMediaOptions *options, GCancellable *cancellable,
+               GError **error)
+{
+  const KsMediaOptions *used = options != NULL ? options : &no_options;
+  g_autofree char *name = NULL;
+  KsWorkerResult got;
+  gboolean ok;
+  int fd;
+
+  g_return_val_if_fail (path != NULL, NULL);
+  name = dup_name (path, used);
+  fd = open_file (path, name, error);
+  if (fd < 0)
+    return NULL;
+  ok = run_on_fd (fd, name, KS_WIRE_LOAD, 0, used, cancellable, &got, error);
+  close (fd);
+  return ok ? make_result (&got) : NULL;
+}
+
+static gboolean
+write_all (int fd, const guint8 *data, gsize n)
+{
+  while (n > 0) {
+    ssize_t written = write (fd, data, n);
+
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written <= 0)
+      return FALSE;
+    data += written;
+    n -= (gsize)written;
+  }
+  return TRUE;
+}
+
+/* The bytes as a file that nobody can change any more. */
+static int
+make_memfd (GBytes *bytes, GError **error)
+{
+  gsize n = 0;
+  const guint8 *data = g_bytes_get_data (bytes, &n);
+  int fd = memfd_create ("keepsake-attachment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+  if (fd >= 0 && write_all (fd, data, n) && lseek (fd, 0, SEEK_SET) == 0 &&
+      fcntl (fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0)
+    return fd;
+  g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_FAILED,
+               "the attachment does not fit into memory: %s", g_strerror (errno));
+  if (fd >= 0)
+    close (fd);
+  return -1;
+}
+
+KsMediaResult *
+ks_media_load_bytes (GBytes *bytes, const KsMediaOptions *options, GCancellable *cancellable,
+                     GError **error)
+{
+  const KsMediaOptions *used = options != NULL ? options : &no_options;
+  g_autofree char *name = NULL;
+  KsWorkerResult got;
+  gboolean ok;
+  int fd;
+
+  g_return_val_if_fail (bytes != NULL, NULL);
+  fd = make_memfd (bytes, error);
+  if (fd < 0)
+    return NULL;
+  name = dup_name (NULL, used);
+  ok = run_on_fd (fd, name, KS_WIRE_LOAD, 0, used, cancellable, &got, error);
+  close (fd);
+  return ok ? make_result (&got) : NULL;
+}
+
+KsPixels *
+ks_media_render_page (const char *path, guint page, const KsMediaOptions *options,
+                      GCancellable *cancellable, GError **error)
+{
+  const KsMediaOptions *used = options != NULL ? options : &no_options;
+  g_autofree char *name = NULL;
+  KsPixels *pixels = NULL;
+  KsWorkerResult got;
+  int fd;
+
+  g_return_val_if_fail (path != NULL, NULL);
+  name = dup_name (path, used);
+  if (page >= KS_WIRE_MAX_PAGES) {
+    g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_FAILED, "%s has no page %u", name, page);
+    return NULL;
+  }
+  fd = open_file (path, name, error);
+  if (fd < 0)
+    return NULL;
+  if (run_on_fd (fd, name, KS_WIRE_RENDER, page, used, cancellable, &got, error)) {
+    pixels = g_steal_pointer (&got.pixels);
+    ks_worker_result_clear (&got);
+  }
+  close (fd);
+  return pixels;
+}

@@ -32,4 +32,8 @@ gboolean ks_error_check (ks_status status, const ks_error *err, GError **error);
 /* True when error says that someone asked to stop. */
 gboolean ks_error_is_cancelled (const GError *error);
 
+/* True when a file cannot be opened without its password; *out_was_wrong (may be NULL): one was
+ * given, and it is not the right one. */
+gboolean ks_error_is_password (const GError *error, gboolean *out_was_wrong);
+
 G_END_DECLS

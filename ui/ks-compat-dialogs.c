@@ -30,12 +30,20 @@ question_new (gpointer data, GDestroyNotify destroy)
   return question;
 }
 
+static gboolean
+release_cb (gpointer entry)
+{
+  return G_SOURCE_REMOVE;
+}
+
 static void
 question_free (Question *question)
 {
   if (question->destroy != NULL)
     question->destroy (question->data);
-  g_clear_object (&question->entry);
+  /* Its text is still in the middle of losing the focus, and tells the entry so. */
+  if (question->entry != NULL)
+    g_idle_add_full (G_PRIORITY_LOW, release_cb, question->entry, g_object_unref);
   g_free (question);
 }
 

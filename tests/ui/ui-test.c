@@ -92,6 +92,30 @@ ui_test_settle (GtkWidget *widget)
     continue;
 }
 
+void
+ui_test_save (GtkWidget *widget, const char *name)
+{
+  const char *dir = g_getenv ("KS_SHOT_DIR");
+  g_autofree char *file = g_strdup_printf ("%s.png", name), *path = NULL;
+  g_autoptr (GdkPaintable) paintable = NULL;
+  g_autoptr (GskRenderNode) node = NULL;
+  g_autoptr (GdkTexture) texture = NULL;
+  GtkSnapshot *snapshot = NULL;
+
+  if (dir == NULL)
+    return;
+  ui_test_settle (widget);
+  paintable = gtk_widget_paintable_new (widget);
+  snapshot = gtk_snapshot_new ();
+  gdk_paintable_snapshot (paintable, GDK_SNAPSHOT (snapshot), gtk_widget_get_width (widget),
+                          gtk_widget_get_height (widget));
+  node = gtk_snapshot_free_to_node (snapshot);
+  path = g_build_filename (dir, file, NULL);
+  texture = gsk_renderer_render_texture (gtk_native_get_renderer (gtk_widget_get_native (widget)),
+                                         node, NULL);
+  g_assert_true (gdk_texture_save_to_png (texture, path));
+}
+
 GtkWidget *
 ui_test_find (GtkWidget *root, GType type)
 {

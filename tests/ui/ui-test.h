@@ -18,6 +18,9 @@ typedef gboolean (*UiTestCondition) (gpointer data);
 void ui_test_wait (UiTestCondition condition, gpointer data);
 /* Runs the main loop until nothing is left to do and at least one frame was drawn. */
 void ui_test_settle (GtkWidget *widget);
+/* Writes the widget's picture to NAME.png in the folder KS_SHOT_DIR names, for looking at; does
+ * nothing without it. */
+void ui_test_save (GtkWidget *widget, const char *name);
 /* First widget of that type under root (root itself included), NULL when there is none. */
 GtkWidget *ui_test_find (GtkWidget *root, GType type);
 /* First button, label or other widget under root whose label or text is exactly that. */

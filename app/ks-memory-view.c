@@ -1,0 +1,61 @@
+/* ks-memory-view.c - see ks-memory-view.h. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "app/ks-memory-view.h"
+
+G_DEFINE_BOXED_TYPE (KsMemoryView, ks_memory_view, ks_memory_view_copy, ks_memory_view_free)
+
+KsMemoryView *
+ks_memory_view_copy (const KsMemoryView *view)
+{
+  KsMemoryView *copy;
+  gsize n_stream;
+
+  g_return_val_if_fail (view != NULL, NULL);
+  copy = g_memdup2 (view, sizeof *view);
+  n_stream = (gsize)view->n_layer * view->n_kv_head;
+  copy->by_stream = g_memdup2 (view->by_stream, n_stream * sizeof *view->by_stream);
+  copy->by_turn = g_memdup2 (view->by_turn, view->n_turn * sizeof *view->by_turn);
+  copy->turn_tokens = g_memdup2 (view->turn_tokens, view->n_turn * sizeof *view->turn_tokens);
+  return copy;
+}
+
+void
+ks_memory_view_free (KsMemoryView *view)
+{
+  if (view == NULL)
+    return;
+  g_free (view->by_stream);
+  g_free (view->by_turn);
+  g_free (view->turn_tokens);
+  g_free (view);
+}
+
+guint64
+ks_memory_view_get_used_bytes (const KsMemoryView *view)
+{
+  g_return_val_if_fail (view != NULL, 0);
+  return view->weight_bytes + view->kv_used_bytes + view->scratch_bytes;
+}
+
+/* Entries of n_token tokens over all streams as a share. */
+static double
+get_share (const KsMemoryView *view, guint64 n_entries, guint n_token)
+{
+  double n_all = (double)n_token * view->n_layer * view->n_kv_head;
+
+  return n_all > 0 ? MIN ((double)n_entries / n_all, 1.0) : 0;
+}
+
+double
+ks_memory_view_get_turn_share (const KsMemoryView *view, guint turn)
+{
+  g_return_val_if_fail (view != NULL && turn < view->n_turn, 0);
+  return get_share (view, view->by_turn[turn], view->turn_tokens[turn]);
+}
+
+double
+ks_memory_view_get_kept_share (const KsMemoryView *view)
+{
+  g_return_val_if_fail (view != NULL, 0);
+  return get_share (view, view->n_entries, view->n_token);
+}

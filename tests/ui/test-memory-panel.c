@@ -1,0 +1,163 @@
+/* test-memory-panel.c - the side panel's numbers, turns and restraint. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tests/ui/fake-memory.h"
+#include "tests/ui/ui-test.h"
+#include "ui/ks-memory-panel.h"
+
+static GtkWidget *
+find_inscription (GtkWidget *root, const char *text)
+{
+  GtkWidget *found = NULL;
+
+  if (GTK_IS_INSCRIPTION (root) &&
+      g_strcmp0 (gtk_inscription_get_text (GTK_INSCRIPTION (root)), text) == 0)
+    return root;
+  for (GtkWidget *child = gtk_widget_get_first_child (root); child != NULL && found == NULL;
+       child = gtk_widget_get_next_sibling (child))
+    found = find_inscription (child, text);
+  return found;
+}
+
+static guint
+count_visible (GtkWidget *root, GType type)
+{
+  guint n = G_TYPE_CHECK_INSTANCE_TYPE (root, type) && gtk_widget_get_mapped (root) ? 1 : 0;
+
+  for (GtkWidget *child = gtk_widget_get_first_child (root); child != NULL;
+       child = gtk_widget_get_next_sibling (child))
+    n += count_visible (child, type);
+  return n;
+}
+
+static gboolean
+shows_turns (gpointer panel)
+{
+  return count_visible (panel, GTK_TYPE_LEVEL_BAR) > 0;
+}
+
+/* Numbers, heat map and turns say what the view says; a turn is named by its question. */
+static void
+test_panel (void)
+{
+  static const char *const labels[] = {"Hello", "", "How many lines…", NULL};
+  g_autoptr (KsMemoryView) view = fake_memory_new (30, 3, 4);
+  GtkWidget *panel = ks_memory_panel_new ();
+  GtkWindow *window = ui_test_present (panel, 300, 700);
+  const char *words = "Turn 1, “Hello”: 25 % kept"; /* the macro below would print the literal */
+  GtkWidget *bar;
+
+  g_assert_true (
+      gtk_widget_get_mapped (ui_test_find_text (panel, "The model has read nothing yet.")));
+  ks_memory_panel_set_turn_labels (KS_MEMORY_PANEL (panel), labels);
+  ks_memory_panel_set_view (KS_MEMORY_PANEL (panel), view);
+  ui_test_wait (shows_turns, panel);
+  g_assert_nonnull (find_inscription (panel, "11.8 of 12\u00a0MiB"));
+  g_assert_nonnull (find_inscription (panel, "71204"));
+  g_assert_nonnull (
+      find_inscription (panel, "Layer 29 keeps most: 274 entries a head; layer 0 least: 13."));
+  g_assert_cmpuint (count_visible (panel, GTK_TYPE_LEVEL_BAR), ==, 4);
+  g_assert_nonnull (ui_test_find_text (panel, "Turn 3, “How many lines…”"));
+  g_assert_nonnull (ui_test_find_text (panel, "Turn 2"));
+  g_assert_nonnull (find_inscription (panel, "75 % kept"));
+  bar = ui_test_find (panel, GTK_TYPE_LEVEL_BAR);
+  g_assert_cmpfloat_with_epsilon (gtk_level_bar_get_value (GTK_LEVEL_BAR (bar)), 0.25, 0.01);
+  gtk_test_accessible_assert_property (bar, GTK_ACCESSIBLE_PROPERTY_LABEL, words);
+  ui_test_save (panel, "panel-light");
+  adw_style_manager_set_color_scheme (adw_style_manager_get_default (),
+                                      ADW_COLOR_SCHEME_FORCE_DARK);
+  ui_test_save (panel, "panel-dark");
+  adw_style_manager_set_color_scheme (adw_style_manager_get_default (), ADW_COLOR_SCHEME_DEFAULT);
+  ui_test_close (window);
+}
+
+/* A thousand turns are 12 rows for the newest and 8 groups, whose shares are averages; none are
+ * none; fewer than before leave no row behind. */
+static void
+test_many_turns (void)
+{
+  g_autoptr (KsMemoryView) many = fake_memory_new (30, 3, 1000);
+  g_autoptr (KsMemoryView) few = fake_memory_new (30, 3, 2);
+  g_autoptr (KsMemoryView) none = fake_memory_new (0, 0, 0);
+  GtkWidget *panel = ks_memory_panel_new ();
+  GtkWindow *window;
+
+  ks_memory_panel_set_view (KS_MEMORY_PANEL (panel), many);
+  window = ui_test_present (panel, 300, 700);
+  g_assert_cmpuint (count_visible (panel, GTK_TYPE_LEVEL_BAR), ==, 20);
+  g_assert_nonnull (ui_test_find_text (panel, "Turns 1–123"));
+  g_assert_nonnull (find_inscription (panel, "6 % kept"));
+  g_assert_nonnull (ui_test_find_text (panel, "Turn 1000"));
+  gtk_widget_set_visible (panel, FALSE);
+  ks_memory_panel_set_view (KS_MEMORY_PANEL (panel), few);
+  gtk_widget_set_visible (panel, TRUE);
+  ui_test_settle (panel);
+  g_assert_cmpuint (count_visible (panel, GTK_TYPE_LEVEL_BAR), ==, 2);
+  gtk_widget_set_visible (panel, FALSE);
+  ks_memory_panel_set_view (KS_MEMORY_PANEL (panel), none);
+  gtk_widget_set_visible (panel, TRUE);
+  ui_test_settle (panel);
+  g_assert_cmpuint (count_visible (panel, GTK_TYPE_LEVEL_BAR), ==, 0);
+  ui_test_close (window);
+}
+
+/* A hidden panel does no work: what it shows stays as it was until it is seen again. */
+static void
+test_hidden (void)
+{
+  g_autoptr (KsMemoryView) view = fake_memory_new (30, 3, 4);
+  GtkWidget *panel = ks_memory_panel_new ();
+  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
+  GtkWindow *window;
+
+  gtk_box_append (GTK_BOX (box), panel);
+  gtk_widget_set_visible (panel, FALSE);
+  window = ui_test_present (box, 300, 700);
+  ks_memory_panel_set_view (KS_MEMORY_PANEL (panel), view);
+  for (int i = 0; i < 20; i++)
+    ui_test_settle (box);
+  g_assert_null (find_inscription (panel, "71204"));
+  gtk_widget_set_visible (panel, TRUE);
+  ui_test_settle (box);
+  g_assert_nonnull (find_inscription (panel, "71204"));
+  ui_test_close (window);
+}
+
+/* Streaming numbers, of any length, never ask for a new layout. */
+static void
+test_no_resize (void)
+{
+  g_autoptr (KsMemoryView) view = fake_memory_new (30, 3, 4);
+  GtkWidget *panel = ks_memory_panel_new ();
+  GtkWindow *window;
+  int minimum, natural, minimum_later, natural_later;
+
+  ks_memory_panel_set_view (KS_MEMORY_PANEL (panel), view);
+  window = ui_test_present (panel, 300, 700);
+  gtk_widget_measure (panel, GTK_ORIENTATION_HORIZONTAL, -1, &minimum, &natural, NULL, NULL);
+  for (int i = 0; i < 4; i++) {
+    view->n_evicted = (guint64)1 << (15 * i);
+    view->weight_bytes = (guint64)1 << (12 * i);
+    view->by_turn[1] = (guint64)(i * 1000);
+    view->by_stream[5] = (guint32)1 << (7 * i);
+    gtk_widget_set_visible (panel, FALSE);
+    ks_memory_panel_set_view (KS_MEMORY_PANEL (panel), view);
+    gtk_widget_set_visible (panel, TRUE);
+    ui_test_settle (panel);
+    gtk_widget_measure (panel, GTK_ORIENTATION_HORIZONTAL, -1, &minimum_later, &natural_later, NULL,
+                        NULL);
+    g_assert_cmpint (minimum_later, ==, minimum);
+    g_assert_cmpint (natural_later, ==, natural);
+  }
+  ui_test_close (window);
+}
+
+int
+main (int argc, char **argv)
+{
+  ui_test_init (&argc, &argv);
+  g_test_add_func ("/memory-panel/panel", test_panel);
+  g_test_add_func ("/memory-panel/many-turns", test_many_turns);
+  g_test_add_func ("/memory-panel/hidden", test_hidden);
+  g_test_add_func ("/memory-panel/no-resize", test_no_resize);
+  return g_test_run ();
+}

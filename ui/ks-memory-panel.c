@@ -1,0 +1,335 @@
+/* ks-memory-panel.c - see ks-memory-panel.h.
+ * Rows of turns are made as they are needed and used again; a title is set only when it differs,
+ * the rest of an update changes no size. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "ui/ks-memory-panel.h"
+
+#include "ui/ks-memory-words.h"
+#include "ui/ks-resource.h"
+#include "ui/ks-retention-map.h"
+
+#include <glib/gi18n.h>
+
+#define UPDATE_PAUSE_MS 160
+#define N_SINGLE_TURN 12 /* the newest turns have a row each */
+#define N_GROUP 8        /* the older ones share these */
+
+enum {
+  ROW_TARGET,
+  ROW_WEIGHTS,
+  ROW_KEPT,
+  ROW_SCRATCH,
+  ROW_PROGRAM,
+  ROW_READ,
+  ROW_ENTRIES,
+  ROW_LET_GO,
+  N_ROW
+};
+
+typedef struct {
+  GtkWidget *box;
+  GtkLabel *title;
+  GtkInscription *share;
+  GtkLevelBar *bar;
+} TurnRow;
+
+struct _KsMemoryPanel {
+  GtkWidget parent_instance;
+  GtkWidget *scroller, *numbers_grid, *no_turns, *turns_box;
+  KsRetentionMap *map;
+  GtkInscription *values[N_ROW];
+  GArray *rows; /* of TurnRow, as many as were ever needed */
+  guint n_row;  /* shown */
+  char **labels;
+  guint n_label;
+  KsMemoryView *view; /* latest, may not be shown yet */
+  gint64 updated_us;
+  guint update_id;
+};
+
+G_DEFINE_FINAL_TYPE (KsMemoryPanel, ks_memory_panel, GTK_TYPE_WIDGET)
+
+/* --- numbers --- */
+static void
+set_value (KsMemoryPanel *self, int row, char *text)
+{
+  gtk_inscription_set_text (self->values[row], text);
+  g_free (text);
+}
+
+static void
+update_numbers (KsMemoryPanel *self, const KsMemoryView *view)
+{
+  static const char none[] = "–";
+
+  if (view == NULL) {
+    for (int i = 0; i < N_ROW; i++)
+      gtk_inscription_set_text (self->values[i], none);
+    return;
+  }
+  set_value (self, ROW_TARGET,
+             view->target_bytes == 0
+                 ? ks_words_size (ks_memory_view_get_used_bytes (view))
+                 : ks_words_size_of (ks_memory_view_get_used_bytes (view), view->target_bytes));
+  set_value (self, ROW_WEIGHTS, ks_words_size (view->weight_bytes));
+  set_value (self, ROW_KEPT, ks_words_size_of (view->kv_used_bytes, view->kv_budget_bytes));
+  set_value (self, ROW_SCRATCH, ks_words_size (view->scratch_bytes));
+  set_value (self, ROW_PROGRAM, ks_words_size (view->program_bytes));
+  set_value (self, ROW_READ, ks_words_count (view->n_token));
+  set_value (self, ROW_ENTRIES, ks_words_count (view->n_entries));
+  set_value (self, ROW_LET_GO, ks_words_count (view->n_evicted));
+}
+
+static void
+make_number_rows (KsMemoryPanel *self)
+{
+  const char *names[N_ROW];
+
+  names[ROW_TARGET] = _ ("In use");
+  names[ROW_WEIGHTS] = _ ("Weights");
+  names[ROW_KEPT] = _ ("Kept");
+  names[ROW_SCRATCH] = _ ("Scratch");
+  names[ROW_PROGRAM] = _ ("Program beside it");
+  names[ROW_READ] = _ ("Tokens so far");
+  names[ROW_ENTRIES] = _ ("Entries kept");
+  names[ROW_LET_GO] = _ ("Entries let go");
+  for (int i = 0; i < N_ROW; i++) {
+    GtkWidget *name = gtk_label_new (names[i]);
+    GtkWidget *value = gtk_inscription_new (NULL);
+
+    gtk_label_set_xalign (GTK_LABEL (name), 0);
+    gtk_label_set_ellipsize (GTK_LABEL (name), PANGO_ELLIPSIZE_END);
+    gtk_widget_set_hexpand (name, TRUE);
+    gtk_widget_add_css_class (name, "dim-label");
+    gtk_widget_add_css_class (value, "numeric");
+    g_object_set (value, "min-chars", 9, "nat-chars", 16, "xalign", 1.0f, "text-overflow",
+                  GTK_INSCRIPTION_OVERFLOW_ELLIPSIZE_END, NULL);
+    gtk_grid_attach (GTK_GRID (self->numbers_grid), name, 0, i, 1, 1);
+    gtk_grid_attach (GTK_GRID (self->numbers_grid), value, 1, i, 1, 1);
+    gtk_accessible_update_relation (GTK_ACCESSIBLE (value), GTK_ACCESSIBLE_RELATION_DESCRIBED_BY,
+                                    name, NULL, -1);
+    self->values[i] = GTK_INSCRIPTION (value);
+  }
+}
+
+/* --- turns --- */
+static TurnRow *
+get_row (KsMemoryPanel *self, guint i)
+{
+  TurnRow row;
+  GtkWidget *line;
+
+  if (i < self->rows->len)
+    return &g_array_index (self->rows, TurnRow, i);
+  row.box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 3);
+  line = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
+  row.title = GTK_LABEL (gtk_label_new (NULL));
+  row.share = GTK_INSCRIPTION (gtk_inscription_new (NULL));
+  row.bar = GTK_LEVEL_BAR (gtk_level_bar_new ());
+  gtk_label_set_xalign (row.title, 0);
+  gtk_label_set_ellipsize (row.title, PANGO_ELLIPSIZE_END);
+  gtk_widget_set_hexpand (GTK_WIDGET (row.title), TRUE);
+  g_object_set (row.share, "min-chars", 10, "nat-chars", 13, "xalign", 1.0f, NULL);
+  gtk_widget_add_css_class (GTK_WIDGET (row.share), "numeric");
+  gtk_widget_add_css_class (GTK_WIDGET (row.share), "dim-label");
+  gtk_level_bar_remove_offset_value (row.bar, GTK_LEVEL_BAR_OFFSET_LOW);
+  gtk_level_bar_remove_offset_value (row.bar, GTK_LEVEL_BAR_OFFSET_HIGH);
+  gtk_level_bar_remove_offset_value (row.bar, GTK_LEVEL_BAR_OFFSET_FULL);
+  gtk_box_append (GTK_BOX (line), GTK_WIDGET (row.title));
+  gtk_box_append (GTK_BOX (line), GTK_WIDGET (row.share));
+  gtk_box_append (GTK_BOX (row.box), line);
+  gtk_box_append (GTK_BOX (row.box), GTK_WIDGET (row.bar));
+  gtk_box_append (GTK_BOX (self->turns_box), row.box);
+  g_array_append_val (self->rows, row);
+  return &g_array_index (self->rows, TurnRow, self->rows->len - 1);
+}
+
+/* Share of the tokens of turns first to last, averaged over the streams. */
+static double
+share_of (const KsMemoryView *view, guint first, guint last)
+{
+  double kept = 0, n_token = 0;
+
+  for (guint turn = first; turn <= last; turn++) {
+    kept += ks_memory_view_get_turn_share (view, turn) * view->turn_tokens[turn];
+    n_token += view->turn_tokens[turn];
+  }
+  return n_token > 0 ? kept / n_token : 0;
+}
+
+static char *
+title_of (KsMemoryPanel *self, guint first, guint last)
+{
+  if (first != last)
+    /* Translators: numbers of turns, "Turns 1–12" */
+    return g_strdup_printf (_ ("Turns %u–%u"), first + 1, last + 1);
+  if (first < self->n_label && *self->labels[first] != '\0')
+    /* Translators: number and first words of a question: "Turn 3, “How many lines…”" */
+    return g_strdup_printf (_ ("Turn %u, “%s”"), first + 1, self->labels[first]);
+  return g_strdup_printf (_ ("Turn %u"), first + 1);
+}
+
+static void
+fill_row (KsMemoryPanel *self, TurnRow *row, guint first, guint last)
+{
+  double share = CLAMP (share_of (self->view, first, last), 0, 1);
+  g_autofree char *title = title_of (self, first, last), *words = ks_words_share (share);
+  g_autofree char *sentence = g_strdup_printf ("%s: %s", title, words);
+
+  if (g_strcmp0 (gtk_label_get_text (row->title), title) != 0) {
+    gtk_label_set_text (row->title, title);
+    gtk_widget_set_tooltip_text (GTK_WIDGET (row->title), title);
+  }
+  gtk_inscription_set_text (row->share, words);
+  gtk_level_bar_set_value (row->bar, share);
+  gtk_accessible_update_property (GTK_ACCESSIBLE (row->bar), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                  sentence, GTK_ACCESSIBLE_PROPERTY_VALUE_TEXT, words, -1);
+}
+
+static void
+update_turns (KsMemoryPanel *self, const KsMemoryView *view)
+{
+  gboolean has_turns = view != NULL && view->by_turn != NULL && view->turn_tokens != NULL;
+  guint n_turn = has_turns ? view->n_turn : 0;
+  guint n_old = n_turn > N_SINGLE_TURN ? n_turn - N_SINGLE_TURN : 0;
+  guint n_group = MIN (n_old, N_GROUP), n_row = n_group + n_turn - n_old;
+
+  for (guint i = 0; i < n_row; i++) {
+    guint first, last;
+
+    if (i < n_group) {
+      first = (guint)((guint64)i * n_old / n_group);
+      last = (guint)((guint64)(i + 1) * n_old / n_group) - 1;
+    } else
+      first = last = n_old + i - n_group;
+    fill_row (self, get_row (self, i), first, last);
+  }
+  if (n_row == self->n_row)
+    return;
+  for (guint i = 0; i < self->rows->len; i++)
+    gtk_widget_set_visible (get_row (self, i)->box, i < n_row);
+  gtk_widget_set_visible (self->no_turns, n_row == 0);
+  self->n_row = n_row;
+}
+
+/* --- updates --- */
+static void
+update (KsMemoryPanel *self)
+{
+  self->updated_us = g_get_monotonic_time ();
+  update_numbers (self, self->view);
+  ks_retention_map_set_view (self->map, self->view);
+  update_turns (self, self->view);
+}
+
+static gboolean
+update_cb (gpointer data)
+{
+  KsMemoryPanel *self = data;
+
+  self->update_id = 0;
+  update (self);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+queue_update (KsMemoryPanel *self)
+{
+  gint64 rest_ms =
+      UPDATE_PAUSE_MS - (g_get_monotonic_time () - self->updated_us) / (G_USEC_PER_SEC / 1000);
+
+  if (self->update_id == 0 && gtk_widget_get_mapped (GTK_WIDGET (self)))
+    self->update_id = g_timeout_add ((guint)MAX (rest_ms, 0), update_cb, self);
+}
+
+void
+ks_memory_panel_set_view (KsMemoryPanel *self, const KsMemoryView *view)
+{
+  g_return_if_fail (KS_IS_MEMORY_PANEL (self));
+
+  if (view == NULL && self->view == NULL)
+    return;
+  ks_memory_view_free (self->view);
+  self->view = view == NULL ? NULL : ks_memory_view_copy (view);
+  queue_update (self);
+}
+
+void
+ks_memory_panel_set_turn_labels (KsMemoryPanel *self, const char *const *labels)
+{
+  g_return_if_fail (KS_IS_MEMORY_PANEL (self));
+
+  g_strfreev (self->labels);
+  self->labels = g_strdupv ((char **)labels);
+  self->n_label = self->labels == NULL ? 0 : g_strv_length (self->labels);
+  queue_update (self);
+}
+
+GtkWidget *
+ks_memory_panel_new (void)
+{
+  return g_object_new (KS_TYPE_MEMORY_PANEL, NULL);
+}
+
+static void
+ks_memory_panel_map (GtkWidget *widget)
+{
+  GTK_WIDGET_CLASS (ks_memory_panel_parent_class)->map (widget);
+  update (KS_MEMORY_PANEL (widget));
+}
+
+static void
+ks_memory_panel_unmap (GtkWidget *widget)
+{
+  g_clear_handle_id (&KS_MEMORY_PANEL (widget)->update_id, g_source_remove);
+  GTK_WIDGET_CLASS (ks_memory_panel_parent_class)->unmap (widget);
+}
+
+static void
+ks_memory_panel_dispose (GObject *object)
+{
+  g_clear_handle_id (&KS_MEMORY_PANEL (object)->update_id, g_source_remove);
+  gtk_widget_dispose_template (GTK_WIDGET (object), KS_TYPE_MEMORY_PANEL);
+  G_OBJECT_CLASS (ks_memory_panel_parent_class)->dispose (object);
+}
+
+static void
+ks_memory_panel_finalize (GObject *object)
+{
+  KsMemoryPanel *self = KS_MEMORY_PANEL (object);
+
+  g_strfreev (self->labels);
+  g_array_unref (self->rows);
+  ks_memory_view_free (self->view);
+  G_OBJECT_CLASS (ks_memory_panel_parent_class)->finalize (object);
+}
+
+static void
+ks_memory_panel_class_init (KsMemoryPanelClass *klass)
+{
+  GtkWidgetClass *widget_class = GTK_WIDGET_CLASS (klass);
+
+  G_OBJECT_CLASS (klass)->dispose = ks_memory_panel_dispose;
+  G_OBJECT_CLASS (klass)->finalize = ks_memory_panel_finalize;
+  widget_class->map = ks_memory_panel_map;
+  widget_class->unmap = ks_memory_panel_unmap;
+  g_type_ensure (KS_TYPE_RETENTION_MAP);
+  gtk_widget_class_set_layout_manager_type (widget_class, GTK_TYPE_BIN_LAYOUT);
+  gtk_widget_class_set_accessible_role (widget_class, GTK_ACCESSIBLE_ROLE_REGION);
+  gtk_widget_class_set_template_from_resource (widget_class, KS_RESOURCE "ks-memory-panel.ui");
+  gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, map);
+  gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, no_turns);
+  gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, numbers_grid);
+  gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, scroller);
+  gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, turns_box);
+}
+
+static void
+ks_memory_panel_init (KsMemoryPanel *self)
+{
+  self->rows = g_array_new (FALSE, FALSE, sizeof (TurnRow));
+  gtk_widget_init_template (GTK_WIDGET (self));
+  make_number_rows (self);
+  gtk_accessible_update_property (GTK_ACCESSIBLE (self), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                  _ ("Memory panel"), -1);
+}

@@ -1,0 +1,158 @@
+/* ks-memory-words.c - see ks-memory-words.h. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "ui/ks-memory-words.h"
+
+#include <glib/gi18n.h>
+
+#include <math.h>
+
+static char *
+size_part (guint64 bytes, GFormatSizeFlags part)
+{
+  return g_format_size_full (bytes, G_FORMAT_SIZE_IEC_UNITS | part);
+}
+
+/* "160.0" -> "160", with any decimal point of the locale. */
+static char *
+cut_zero (char *value)
+{
+  gsize length = strlen (value);
+  const char *last = length == 0 ? value : g_utf8_find_prev_char (value, value + length);
+  const char *point = last == NULL ? NULL : g_utf8_find_prev_char (value, last);
+
+  if (point != NULL && point > value && *last == '0' && !g_ascii_isdigit (*point))
+    value[point - value] = '\0';
+  return value;
+}
+
+char *
+ks_words_size (guint64 bytes)
+{
+  g_autofree char *value = cut_zero (size_part (bytes, G_FORMAT_SIZE_ONLY_VALUE));
+  g_autofree char *unit = size_part (bytes, G_FORMAT_SIZE_ONLY_UNIT);
+
+  /* Translators: a number and its unit, "98 MiB", with a space that does not break */
+  return g_strdup_printf (C_ ("size", "%s\u00a0%s"), value, unit);
+}
+
+char *
+ks_words_size_of (guint64 bytes, guint64 total_bytes)
+{
+  g_autofree char *unit = size_part (bytes, G_FORMAT_SIZE_ONLY_UNIT);
+  g_autofree char *total_unit = size_part (total_bytes, G_FORMAT_SIZE_ONLY_UNIT);
+  g_autofree char *total = ks_words_size (total_bytes);
+  g_autofree char *part = g_strcmp0 (unit, total_unit) == 0
+                              ? cut_zero (size_part (bytes, G_FORMAT_SIZE_ONLY_VALUE))
+                              : ks_words_size (bytes);
+
+  /* Translators: "38.2 of 160 MiB" or "900 KiB of 1.5 GiB" */
+  return g_strdup_printf (C_ ("size", "%s of %s"), part, total);
+}
+
+char *
+ks_words_count (guint64 n)
+{
+  return g_strdup_printf ("%'" G_GUINT64_FORMAT, n);
+}
+
+/* ngettext takes an unsigned long; larger numbers have the plural of their last digits. */
+static gulong
+plural_of (guint64 n)
+{
+  return (gulong)(n < G_MAXULONG ? n : n % 1000000 + 1000000);
+}
+
+char *
+ks_words_let_go (guint64 n)
+{
+  g_autofree char *count = ks_words_count (n);
+
+  return g_strdup_printf (ngettext ("%s entry let go", "%s entries let go", plural_of (n)), count);
+}
+
+char *
+ks_words_memory (const KsMemoryView *view)
+{
+  g_autofree char *weights = NULL, *kept = NULL, *scratch = NULL, *let_go = NULL;
+
+  if (view == NULL)
+    return g_strdup (_ ("No model is loaded"));
+  weights = ks_words_size (view->weight_bytes);
+  kept = ks_words_size_of (view->kv_used_bytes, view->kv_budget_bytes);
+  scratch = ks_words_size (view->scratch_bytes);
+  let_go = ks_words_let_go (view->n_evicted);
+  /* Translators: sizes, then "71,204 entries let go" */
+  return g_strdup_printf (_ ("Weights %s · kept %s · scratch %s · %s"), weights, kept, scratch,
+                          let_go);
+}
+
+/* Average of a layer's heads. */
+static guint64
+layer_mean (const KsMemoryView *view, guint layer)
+{
+  guint64 sum = 0;
+
+  for (guint head = 0; head < view->n_kv_head; head++)
+    sum += view->by_stream[(gsize)layer * view->n_kv_head + head];
+  return (sum + view->n_kv_head / 2) / view->n_kv_head;
+}
+
+char *
+ks_words_layers (const KsMemoryView *view)
+{
+  guint most = 0, least = 0;
+  guint64 n_most, n_least;
+  g_autofree char *most_words = NULL, *least_words = NULL;
+
+  if (view == NULL || view->by_stream == NULL || view->n_layer == 0 || view->n_kv_head == 0 ||
+      view->n_entries == 0)
+    return g_strdup (_ ("Nothing is kept yet."));
+  n_most = n_least = layer_mean (view, 0);
+  for (guint layer = 1; layer < view->n_layer; layer++) {
+    guint64 n = layer_mean (view, layer);
+
+    if (n > n_most)
+      most = layer, n_most = n;
+    if (n < n_least)
+      least = layer, n_least = n;
+  }
+  most_words = ks_words_count (n_most);
+  least_words = ks_words_count (n_least);
+  if (n_most == n_least)
+    return g_strdup_printf (ngettext ("Every layer keeps %s entry a head.",
+                                      "Every layer keeps %s entries a head.", plural_of (n_most)),
+                            most_words);
+  return g_strdup_printf (ngettext ("Layer %u keeps most: %s entry a head; layer %u least: %s.",
+                                    "Layer %u keeps most: %s entries a head; layer %u least: %s.",
+                                    plural_of (n_most)),
+                          most, most_words, least, least_words);
+}
+
+char *
+ks_words_cell (const KsMemoryView *view, guint layer, guint head)
+{
+  g_autofree char *count = NULL;
+  guint32 n;
+
+  g_return_val_if_fail (layer < view->n_layer && head < view->n_kv_head, NULL);
+
+  n = view->by_stream[(gsize)layer * view->n_kv_head + head];
+  count = ks_words_count (n);
+  return g_strdup_printf (
+      ngettext ("Layer %u, head %u: %s entry", "Layer %u, head %u: %s entries", n), layer, head,
+      count);
+}
+
+char *
+ks_words_share (double share)
+{
+  double percent = CLAMP (isfinite (share) ? share : 0, 0, 1) * 100;
+  int whole = (int)floor (percent + 0.5);
+
+  if (percent > 0 && percent < 1)
+    return g_strdup (_ ("under 1 % kept"));
+  if (whole == 100 && percent < 100)
+    whole = 99;
+  /* Translators: "42 % kept" */
+  return g_strdup_printf (_ ("%d %% kept"), whole);
+}

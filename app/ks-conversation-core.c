@@ -16,6 +16,7 @@ struct _KsConversationCore {
   ks_text_stream *stream;
   guint turn;           /* number of the next turn */
   guint32 turn_start;   /* tokens before the message that is being read */
+  guint32 answer_start; /* tokens before the answer that stands at the end */
   ks_token last_id;     /* last token of an open answer */
   gboolean answer_open; /* an answer stands at the end of the timeline, not closed yet */
   KsAnswerEnd open_end; /* how that answer ended; NONE as soon as another message is read */
@@ -138,10 +139,10 @@ check_room (KsConversationCore *core, guint32 n, GError **error)
   return FALSE;
 }
 
-/* Feeds n tokens chunk by chunk; total is what progress is measured against. */
+/* Feeds n tokens chunk by chunk.  Progress is told as n_before + what was read, of n_total. */
 static gboolean
 read_tokens (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const ks_token *ids,
-             guint32 n, GError **error)
+             guint32 n, guint32 n_before, guint32 n_total, GError **error)
 {
   ks_timeline_hooks hooks = {.stop = stop_requested, .user = job};
   guint32 chunk = MAX (core->setup->plan.chunk, 1);
@@ -155,9 +156,28 @@ read_tokens (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const
         !ks_error_check (ks_timeline_eval (core->tl, ids + i, n_now, &hooks, &err), &err, error))
       return FALSE;
     i += n_now;
-    ks_engine_job_emit_progress (job, i, n);
+    ks_engine_job_emit_progress (job, n_before + i, n_total);
     tell_length (core, job);
     publish (core);
+  }
+  return TRUE;
+}
+
+/* Reads n tokens again, each under the turn it had. */
+static gboolean
+reread_tokens (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
+               const ks_token_info *tokens, guint32 n, GError **error)
+{
+  g_autofree ks_token *ids = g_new (ks_token, MAX (n, 1));
+
+  for (guint32 i = 0; i < n; i++)
+    ids[i] = tokens[i].id;
+  for (guint32 i = 0, n_turn; i < n; i += n_turn) {
+    for (n_turn = 1; i + n_turn < n && tokens[i + n_turn].turn == tokens[i].turn;)
+      n_turn++;
+    ks_timeline_set_turn (core->tl, tokens[i].turn, 0);
+    if (!read_tokens (core, engine, job, ids + i, n_turn, i, n, error))
+      return FALSE;
   }
   return TRUE;
 }
@@ -167,19 +187,14 @@ read_tokens (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const
 static gboolean
 drop_unread (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, GError **error)
 {
-  const ks_token_info *tokens = ks_timeline_get_tokens (core->tl);
   guint32 n = MIN (core->turn_start, ks_timeline_get_seen (core->tl));
-  g_autofree ks_token *ids = NULL;
+  g_autofree ks_token_info *tokens = NULL;
 
   if (!core->unread)
     return TRUE;
-  ids = g_new (ks_token, MAX (n, 1));
-  for (guint32 i = 0; i < n; i++)
-    ids[i] = tokens[i].id;
+  tokens = g_memdup2 (ks_timeline_get_tokens (core->tl), n * sizeof *tokens);
   ks_timeline_reset (core->tl);
-  if (n > 0)
-    ks_timeline_set_turn (core->tl, 0, 0);
-  if (!read_tokens (core, engine, job, ids, n, error)) {
+  if (!reread_tokens (core, engine, job, tokens, n, error)) {
     /* Broken off again: what is left is an honest beginning. */
     core->turn_start = ks_timeline_get_seen (core->tl);
     core->answer_open = FALSE;
@@ -191,14 +206,13 @@ drop_unread (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, GErro
 
 /* What closes the previous answer, then the new message and the opening of the answer. */
 static gboolean
-encode_turn (KsConversationCore *core, const char *system, const char *message, ks_token_list *ids,
-             GError **error)
+encode_turn (KsConversationCore *core, gboolean first, const char *system, const char *message,
+             ks_token_list *ids, GError **error)
 {
   const ks_model *model = core->setup->model;
   const ks_tokenizer *tok = ks_model_get_tokenizer (model);
   bool is_fallback = false;
   const ks_chat_template *tmpl = ks_model_get_chat_template (model, &is_fallback);
-  gboolean first = ks_timeline_get_seen (core->tl) == 0;
   uint32_t options = KS_CHAT_GENERATE | (first ? KS_CHAT_FIRST : 0);
   ks_chat_message messages[2];
   size_t n = 0;
@@ -214,6 +228,15 @@ encode_turn (KsConversationCore *core, const char *system, const char *message, 
 }
 
 static gboolean
+check_length (gsize n, GError **error)
+{
+  if (n <= G_MAXUINT32 / 2)
+    return TRUE;
+  g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_TOO_LARGE, "the message is too long");
+  return FALSE;
+}
+
+static gboolean
 read_message (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const char *system,
               const char *message, GError **error)
 {
@@ -222,11 +245,9 @@ read_message (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, cons
   gboolean ok;
 
   ks_token_list_init (&ids, core->setup->alloc);
-  ok = drop_unread (core, engine, job, error) && encode_turn (core, system, message, &ids, error);
-  if (ok && ids.n > G_MAXUINT32 / 2) {
-    g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_TOO_LARGE, "the message is too long");
-    ok = FALSE;
-  }
+  ok = drop_unread (core, engine, job, error) &&
+       encode_turn (core, ks_timeline_get_seen (core->tl) == 0, system, message, &ids, error);
+  ok = ok && check_length (ids.n, error);
   if (ok) {
     core->turn_start = ks_timeline_get_seen (core->tl);
     ok = check_room (core, (guint32)ids.n, error);
@@ -235,11 +256,12 @@ read_message (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, cons
     core->unread = TRUE;
     core->open_end = KS_ANSWER_NONE;
     ks_timeline_set_turn (core->tl, (uint16_t)MIN (core->turn, G_MAXUINT16), 0);
-    ok = read_tokens (core, engine, job, ids.ids, (guint32)ids.n, error);
+    ok = read_tokens (core, engine, job, ids.ids, (guint32)ids.n, 0, (guint32)ids.n, error);
   }
   if (ok) {
     core->unread = FALSE;
     core->answer_open = core->at_start = TRUE;
+    core->answer_start = ks_timeline_get_seen (core->tl);
     core->last_id = ids.n > 0 ? ids.ids[ids.n - 1] : KS_TOKEN_NONE;
     core->turn++;
     core->answer.n_prompt = (guint)ids.n;
@@ -336,7 +358,7 @@ generate (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
   }
   if (local != NULL)
     end = ks_error_is_cancelled (local) ? KS_ANSWER_CANCELLED : KS_ANSWER_FAILED;
-  if (end != KS_ANSWER_LIMIT || !options->may_continue) {
+  if (!options->may_continue || (end != KS_ANSWER_LIMIT && end != KS_ANSWER_CANCELLED)) {
     const char *text = NULL;
     size_t n = 0;
 
@@ -365,24 +387,36 @@ make_stream (KsConversationCore *core, const KsAnswerOptions *options, GError **
                          &err, error);
 }
 
+/* Another draw in every turn, the same ones in every run.  What an answer that goes on has said so
+ * far counts for the repetition penalty. */
+static gboolean
+make_sampler (KsConversationCore *core, const KsAnswerOptions *options, guint turn,
+              guint32 answer_start, GError **error)
+{
+  const ks_token_info *tokens = ks_timeline_get_tokens (core->tl);
+  guint32 n_vocab = ks_tokenizer_get_n_vocab (ks_model_get_tokenizer (core->setup->model));
+  ks_sampler_params params = options->sampler;
+  ks_error err = {0};
+
+  params.seed += turn;
+  g_clear_pointer (&core->sampler, ks_sampler_free);
+  if (!ks_error_check (ks_sampler_new (core->setup->alloc, &params, n_vocab, &core->sampler, &err),
+                       &err, error))
+    return FALSE;
+  for (guint32 i = answer_start; i < ks_timeline_get_seen (core->tl); i++)
+    ks_sampler_accept (core->sampler, tokens[i].id);
+  return TRUE;
+}
+
 gboolean
 ks_conversation_core_ask (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
                           const char *system, const char *message, const KsAnswerOptions *options,
                           GError **error)
 {
-  ks_sampler_params params = options->sampler;
-  ks_error err = {0};
-  uint32_t n_vocab;
-
   if (!ensure_timeline (core, engine, error))
     return FALSE;
   core->answer = (KsAnswerInfo){0};
-  n_vocab = ks_tokenizer_get_n_vocab (ks_model_get_tokenizer (core->setup->model));
-  /* Another draw in every turn, the same ones in every run. */
-  params.seed += core->turn;
-  g_clear_pointer (&core->sampler, ks_sampler_free);
-  if (!ks_error_check (ks_sampler_new (core->setup->alloc, &params, n_vocab, &core->sampler, &err),
-                       &err, error) ||
+  if (!make_sampler (core, options, core->turn, G_MAXUINT32, error) ||
       !make_stream (core, options, error))
     return FALSE;
   if (!read_message (core, engine, job, system, message, error)) {
@@ -396,17 +430,116 @@ gboolean
 ks_conversation_core_continue (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
                                const KsAnswerOptions *options, GError **error)
 {
-  if (core->tl == NULL || !core->answer_open || core->unread || core->sampler == NULL ||
-      core->open_end == KS_ANSWER_NONE || core->open_end == KS_ANSWER_END ||
-      core->open_end == KS_ANSWER_STOP) {
+  if (core->tl == NULL || !core->answer_open || core->unread || core->open_end == KS_ANSWER_NONE ||
+      core->open_end == KS_ANSWER_END || core->open_end == KS_ANSWER_STOP) {
     g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_FAILED,
                          "there is no unfinished answer to continue");
     return FALSE;
   }
   core->answer = (KsAnswerInfo){0};
+  if (core->sampler == NULL &&
+      !make_sampler (core, options, core->turn - 1, core->answer_start, error))
+    return FALSE;
   if (core->stream == NULL && !make_stream (core, options, error))
     return FALSE;
   return generate (core, engine, job, options, error);
+}
+
+/* Back to a conversation without a word. */
+static void
+forget (KsConversationCore *core)
+{
+  ks_timeline_reset (core->tl);
+  g_clear_pointer (&core->sampler, ks_sampler_free);
+  g_clear_pointer (&core->stream, ks_text_stream_free);
+  core->turn = 0;
+  core->turn_start = core->answer_start = 0;
+  core->last_id = KS_TOKEN_NONE;
+  core->answer_open = core->unread = core->told_length = FALSE;
+  core->open_end = KS_ANSWER_NONE;
+  core->answer = (KsAnswerInfo){0};
+}
+
+/* The tokens of all turns, one list after the other; ends[i] is where turn i ends, begins[i] where
+ * its answer begins. */
+static gboolean
+encode_turns (KsConversationCore *core, KsEngineJob *job, const char *system, GPtrArray *turns,
+              ks_token_list *ids, guint32 *begins, guint32 *ends, GError **error)
+{
+  const ks_tokenizer *tok = ks_model_get_tokenizer (core->setup->model);
+  ks_error err = {0};
+
+  for (guint i = 0; i < turns->len; i++) {
+    const KsTurnText *turn = g_ptr_array_index (turns, i);
+
+    core->answer_open = i > 0;
+    core->last_id = ids->n > 0 ? ids->ids[ids->n - 1] : KS_TOKEN_NONE;
+    if (!check_cancelled (job, error) ||
+        !encode_turn (core, i == 0, system, turn->message, ids, error))
+      return FALSE;
+    begins[i] = (guint32)MIN (ids->n, G_MAXUINT32);
+    /* Apart from its frame, as the model wrote it: behind the opening, not as one run of text. */
+    if (!ks_error_check (
+            ks_tokenizer_encode (tok, turn->answer, strlen (turn->answer), 0, ids, &err), &err,
+            error) ||
+        !check_length (ids->n, error))
+      return FALSE;
+    ends[i] = (guint32)ids->n;
+  }
+  return TRUE;
+}
+
+static gboolean
+read_turns (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const ks_token_list *ids,
+            const guint32 *ends, guint n_turn, GError **error)
+{
+  guint32 n_total = (guint32)ids->n;
+
+  if (!check_room (core, n_total, error))
+    return FALSE;
+  ks_engine_job_emit_progress (job, 0, n_total);
+  for (guint32 i = 0, begin = 0; i < n_turn; begin = ends[i], i++) {
+    ks_timeline_set_turn (core->tl, (uint16_t)MIN (i, G_MAXUINT16), 0);
+    if (!read_tokens (core, engine, job, ids->ids + begin, ends[i] - begin, begin, n_total, error))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+gboolean
+ks_conversation_core_restore (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
+                              const char *system, GPtrArray *turns, GError **error)
+{
+  const KsTurnText *last;
+  g_autofree guint32 *begins = NULL, *ends = NULL;
+  ks_token_list ids;
+  gboolean ok;
+
+  if (!ensure_timeline (core, engine, error))
+    return FALSE;
+  forget (core);
+  publish (core);
+  if (turns->len == 0)
+    return TRUE;
+  begins = g_new0 (guint32, turns->len);
+  ends = g_new0 (guint32, turns->len);
+  ks_token_list_init (&ids, core->setup->alloc);
+  ok = encode_turns (core, job, system, turns, &ids, begins, ends, error) &&
+       read_turns (core, engine, job, &ids, ends, turns->len, error);
+  if (ok) {
+    last = g_ptr_array_index (turns, turns->len - 1);
+    core->turn = turns->len;
+    core->answer_open = TRUE;
+    core->answer_start = begins[turns->len - 1];
+    core->at_start = last->answer[0] == '\0';
+    core->last_id = ids.ids[ids.n - 1];
+    core->open_end = last->unfinished ? KS_ANSWER_CANCELLED : KS_ANSWER_END;
+  } else {
+    forget (core);
+  }
+  ks_token_list_done (&ids);
+  publish (core);
+  return ok;
 }
 
 static gboolean
@@ -449,6 +582,18 @@ ks_conversation_core_set_budget (KsConversationCore *core, KsEngine *engine,
          ks_error_check (ks_timeline_set_n_keep (core->tl, 0, &err), &err, error);
   publish (core);
   return ok;
+}
+
+gboolean
+ks_conversation_core_set_target (KsConversationCore *core, KsEngine *engine, guint64 total_bytes,
+                                 GError **error)
+{
+  ks_budget_request request = {0};
+
+  if (!ensure_timeline (core, engine, error))
+    return FALSE;
+  request.total_bytes = MAX (total_bytes, ks_timeline_get_least_total_budget (core->tl));
+  return ks_conversation_core_set_budget (core, engine, &request, error);
 }
 
 gboolean

@@ -8,6 +8,7 @@
 #include "app/ks-answer.h"
 #include "app/ks-engine.h"
 #include "app/ks-memory-stats.h"
+#include "app/ks-turn-text.h"
 
 G_BEGIN_DECLS
 
@@ -26,8 +27,16 @@ gboolean ks_conversation_core_ask (KsConversationCore *core, KsEngine *engine, K
 gboolean ks_conversation_core_continue (KsConversationCore *core, KsEngine *engine,
                                         KsEngineJob *job, const KsAnswerOptions *options,
                                         GError **error);
+/* In place of whatever was read: the turns (of KsTurnText) as if they had just been had, each under
+ * its own number; an unfinished last answer can be continued.  Failed or cancelled: nothing is read
+ * at all. */
+gboolean ks_conversation_core_restore (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
+                                       const char *system, GPtrArray *turns, GError **error);
 gboolean ks_conversation_core_set_budget (KsConversationCore *core, KsEngine *engine,
                                           const ks_budget_request *request, GError **error);
+/* Target for everything; below the smallest that works the smallest is taken. */
+gboolean ks_conversation_core_set_target (KsConversationCore *core, KsEngine *engine,
+                                          guint64 total_bytes, GError **error);
 gboolean ks_conversation_core_set_policy (KsConversationCore *core, KsEngine *engine,
                                           ks_policy policy, GError **error);
 

@@ -21,7 +21,9 @@ typedef struct {
   char *system, *message;
   KsAnswerOptions *options;
   ks_budget_request budget;
+  guint64 target_bytes;
   ks_policy policy;
+  GPtrArray *turns; /* of KsTurnText */
 } Request;
 
 static void
@@ -32,6 +34,7 @@ free_request (gpointer data)
   g_free (request->system);
   g_free (request->message);
   ks_answer_options_free (request->options);
+  g_clear_pointer (&request->turns, g_ptr_array_unref);
   g_free (request);
 }
 
@@ -126,6 +129,23 @@ continue_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
 }
 
 static gboolean
+restore_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
+{
+  Request *request = data;
+
+  return ks_conversation_core_restore (request->core, engine, job, request->system, request->turns,
+                                       error);
+}
+
+static gboolean
+target_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
+{
+  Request *request = data;
+
+  return ks_conversation_core_set_target (request->core, engine, request->target_bytes, error);
+}
+
+static gboolean
 budget_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
 {
   Request *request = data;
@@ -177,6 +197,35 @@ ks_conversation_continue (KsConversation *self, const KsAnswerOptions *options)
   request->options = ks_answer_options_copy (options);
   job = ks_engine_job_new (continue_job, request, free_request);
   ks_engine_push (self->engine, job);
+  return job;
+}
+
+KsEngineJob *
+ks_conversation_restore (KsConversation *self, GPtrArray *take_turns)
+{
+  KsEngineJob *job;
+  Request *request;
+
+  g_return_val_if_fail (KS_IS_CONVERSATION (self) && take_turns != NULL, NULL);
+  request = new_request (self);
+  request->system = g_strdup (self->system);
+  request->turns = take_turns;
+  job = ks_engine_job_new (restore_job, request, free_request);
+  ks_engine_push (self->engine, job);
+  return job;
+}
+
+KsEngineJob *
+ks_conversation_set_target (KsConversation *self, guint64 total_bytes)
+{
+  KsEngineJob *job;
+  Request *request;
+
+  g_return_val_if_fail (KS_IS_CONVERSATION (self), NULL);
+  request = new_request (self);
+  request->target_bytes = total_bytes;
+  job = ks_engine_job_new (target_job, request, free_request);
+  ks_engine_push_urgent (self->engine, job);
   return job;
 }
 

@@ -8,6 +8,7 @@
 #include "app/ks-answer.h"
 #include "app/ks-engine.h"
 #include "app/ks-memory-stats.h"
+#include "app/ks-turn-text.h"
 
 G_BEGIN_DECLS
 
@@ -27,8 +28,14 @@ KsEngineJob *ks_conversation_ask (KsConversation *self, const char *question,
                                   const KsAnswerOptions *options);
 /* Goes on with an answer that met its limit or was cancelled. (transfer full) */
 KsEngineJob *ks_conversation_continue (KsConversation *self, const KsAnswerOptions *options);
+/* Reads stored turns (of KsTurnText) in place of what was read before; progress in tokens.
+ * Failed or cancelled: the conversation is as new, restore it again. (transfer full) */
+KsEngineJob *ks_conversation_restore (KsConversation *self, GPtrArray *take_turns);
 /* Take effect at once, also in the middle of an answer. (transfer full) */
 KsEngineJob *ks_conversation_set_budget (KsConversation *self, const ks_budget_request *request);
+/* For everything on the device; below the smallest that works (ks_conversation_dup_stats tells it)
+ * the smallest is taken. (transfer full) */
+KsEngineJob *ks_conversation_set_target (KsConversation *self, guint64 total_bytes);
 KsEngineJob *ks_conversation_set_policy (KsConversation *self, ks_policy policy);
 
 /* The latest numbers; NULL before the first request ran. (transfer full) */

@@ -146,6 +146,8 @@ open_pool (KsEngineSetup *setup, const KsEngineOptions *options, GError **error)
                        &err, error))
     return FALSE;
   setup->fixed_entries = options->budget.entries > 0;
+  setup->chunk = chunk;
+  setup->buffer = buffer;
   /* Address space only: a later, larger target must fit without moving the pool. */
   setup->be.t->get_info (setup->be.dev, &info);
   max_bytes = MAX (setup->plan.kv_bytes, info.total_bytes);
@@ -211,6 +213,48 @@ ks_engine_setup_free (KsEngineSetup *setup)
   g_free (setup->model_path);
   g_free (setup->gate_path);
   g_free (setup);
+}
+
+static gboolean
+make_plan (KsEngineSetup *setup, const ks_budget_request *request, ks_budget_plan *out,
+           GError **error)
+{
+  ks_error err = {0};
+
+  return ks_error_check (ks_budget_make_plan (setup->model, setup->gate, &setup->layout, request,
+                                              setup->chunk, setup->buffer, out, &err),
+                         &err, error);
+}
+
+gboolean
+ks_engine_setup_set_target (KsEngineSetup *setup, guint64 total_bytes, GError **error)
+{
+  ks_budget_request request = {0};
+  ks_budget_plan plan = {0};
+  ks_error err = {0};
+
+  g_return_val_if_fail (setup != NULL && setup->n_user == 0, FALSE);
+  request.total_bytes = MAX (total_bytes, setup->plan.least_bytes);
+  if (!make_plan (setup, &request, &plan, error) ||
+      !ks_error_check (ks_kv_pool_set_budget (setup->pool, plan.kv_bytes, &err), &err, error))
+    return FALSE;
+  setup->plan = plan;
+  setup->fixed_entries = FALSE;
+  return TRUE;
+}
+
+gboolean
+ks_engine_setup_count_target (KsEngineSetup *setup, guint64 entries, guint64 *out_total_bytes,
+                              GError **error)
+{
+  ks_budget_request request = {.entries = entries};
+  ks_budget_plan plan = {0};
+
+  g_return_val_if_fail (setup != NULL && entries > 0, FALSE);
+  if (!make_plan (setup, &request, &plan, error))
+    return FALSE;
+  *out_total_bytes = MAX (plan.total_bytes, plan.least_bytes);
+  return TRUE;
 }
 
 ks_timeline_params

@@ -43,6 +43,7 @@ typedef struct {
   ks_evict_params evict;
   int lookahead, floor, pin_first; /* as asked for, -1 = by the policy */
   gboolean fixed_entries;          /* M was asked for, not bytes */
+  guint chunk, buffer;             /* as asked for; the plan may have less */
   char *model_path, *gate_path;
   guint n_user;       /* timelines that are open on it */
   GPtrArray *notices; /* sentences to tell the user once */
@@ -56,6 +57,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (KsEngineSetup, ks_engine_setup_free)
 
 /* A policy with what the options ask of any of them. */
 ks_evict_params ks_engine_setup_make_evict_params (const KsEngineSetup *setup, ks_policy policy);
+/* A new target for everything while no timeline is open; below the smallest that works the smallest
+ * is taken.  The plan tells what came of it. */
+gboolean ks_engine_setup_set_target (KsEngineSetup *setup, guint64 total_bytes, GError **error);
+/* The target that keeps entries in every stream, on average. */
+gboolean ks_engine_setup_count_target (KsEngineSetup *setup, guint64 entries,
+                                       guint64 *out_total_bytes, GError **error);
+
 /* A timeline as sessions use it: plan's chunk and buffer, forced eviction around chunks. */
 ks_timeline_params ks_engine_setup_get_timeline_params (const KsEngineSetup *setup);
 ks_timeline *ks_engine_setup_new_timeline (KsEngineSetup *setup, GError **error);

@@ -5,6 +5,12 @@
 
 #include "app/ks-error.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* Enough for a window to be served first, little enough not to starve behind other programs. */
+#define BACKGROUND_NICE 5
+
 struct _KsEngine {
   GObject parent_instance;
   GThread *thread;
@@ -12,6 +18,7 @@ struct _KsEngine {
   GCond wake;
   GQueue jobs, urgent;  /* of KsEngineJob, under lock */
   gboolean quit;        /* under lock */
+  gboolean background;  /* set before the thread starts */
   KsEngineSetup *setup; /* engine thread */
 };
 
@@ -42,6 +49,10 @@ run_thread (gpointer data)
   KsEngine *self = data;
   KsEngineJob *job;
 
+  /* On Linux a priority belongs to a thread, and the workers that compute are started from here:
+   * they inherit it.  A refusal costs smoothness only. */
+  if (self->background)
+    (void)setpriority (PRIO_PROCESS, (id_t)gettid (), BACKGROUND_NICE);
   while ((job = pop_job (self)) != NULL) {
     ks_engine_job_run (job, self);
     g_object_unref (job);
@@ -89,13 +100,28 @@ ks_engine_init (KsEngine *self)
   g_cond_init (&self->wake);
   g_queue_init (&self->jobs);
   g_queue_init (&self->urgent);
+}
+
+static KsEngine *
+start (gboolean background)
+{
+  KsEngine *self = g_object_new (KS_TYPE_ENGINE, NULL);
+
+  self->background = background;
   self->thread = g_thread_new ("ks-engine", run_thread, self);
+  return self;
 }
 
 KsEngine *
 ks_engine_new (void)
 {
-  return g_object_new (KS_TYPE_ENGINE, NULL);
+  return start (FALSE);
+}
+
+KsEngine *
+ks_engine_new_in_background (void)
+{
+  return start (TRUE);
 }
 
 static void

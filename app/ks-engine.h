@@ -15,6 +15,9 @@ G_DECLARE_FINAL_TYPE (KsEngine, ks_engine, KS, ENGINE, GObject)
 
 /* Starts the thread.  The last unref waits for the queued jobs and ends it. */
 KsEngine *ks_engine_new (void);
+/* The same with the thread and those it starts at a lower priority: for a program with a window,
+ * which must get the processor first whenever it has something to draw. */
+KsEngine *ks_engine_new_in_background (void);
 
 /* Appends a job; the engine takes a reference. */
 void ks_engine_push (KsEngine *self, KsEngineJob *job);

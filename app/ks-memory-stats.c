@@ -2,6 +2,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/ks-memory-stats.h"
 
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
 static void
 own_arrays (ks_kv_stats *kv)
 {
@@ -13,7 +17,7 @@ own_arrays (ks_kv_stats *kv)
 }
 
 KsMemoryStats *
-ks_memory_stats_new (const ks_timeline *timeline, ks_policy policy)
+ks_memory_stats_new (ks_timeline *timeline, ks_policy policy)
 {
   KsMemoryStats *stats;
 
@@ -22,6 +26,7 @@ ks_memory_stats_new (const ks_timeline *timeline, ks_policy policy)
   ks_timeline_get_stats (timeline, &stats->kv);
   own_arrays (&stats->kv);
   stats->policy = policy;
+  stats->least_bytes = ks_timeline_get_least_total_budget (timeline);
   return stats;
 }
 
@@ -72,4 +77,59 @@ ks_memory_stats_get_total_bytes (const KsMemoryStats *stats)
 {
   return stats->kv.weight_bytes + stats->kv.gate_bytes + stats->kv.scratch_bytes +
          stats->kv.kv_budget_bytes;
+}
+
+/* A "Name:  123 kB" line of /proc/self/status in bytes. */
+static guint64
+get_status_bytes (const char *text, const char *name)
+{
+  const char *line = strstr (text, name);
+
+  return line != NULL ? g_ascii_strtoull (line + strlen (name), NULL, 10) * 1024 : 0;
+}
+
+guint64
+ks_memory_stats_get_program_bytes (guint64 n_device_bytes)
+{
+  char text[4096];
+  int fd = open ("/proc/self/status", O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd >= 0 ? read (fd, text, sizeof text - 1) : -1;
+  guint64 n_bytes;
+
+  if (fd >= 0)
+    close (fd);
+  if (n <= 0)
+    return 0;
+  text[n] = '\0';
+  n_bytes = get_status_bytes (text, "\nRssAnon:") + get_status_bytes (text, "\nRssShmem:");
+  return n_bytes > n_device_bytes ? n_bytes - n_device_bytes : 0;
+}
+
+KsMemoryView *
+ks_memory_stats_make_view (const KsMemoryStats *stats, guint64 target_bytes)
+{
+  const ks_kv_stats *kv;
+  KsMemoryView plain = {0};
+
+  g_return_val_if_fail (stats != NULL, NULL);
+  kv = &stats->kv;
+  plain.target_bytes = target_bytes;
+  plain.weight_bytes = kv->weight_bytes + kv->gate_bytes;
+  plain.kv_used_bytes = kv->kv_used_bytes;
+  plain.kv_budget_bytes = kv->kv_budget_bytes;
+  plain.scratch_bytes = kv->scratch_bytes;
+  plain.program_bytes = ks_memory_stats_get_program_bytes (kv->kv_committed_bytes +
+                                                           kv->scratch_bytes + kv->gate_bytes);
+  plain.n_entries = kv->n_entries;
+  plain.n_keep = kv->n_keep;
+  plain.n_evicted = kv->n_evicted;
+  plain.n_token = kv->seen;
+  plain.n_layer = kv->n_layer;
+  plain.n_kv_head = kv->n_kv_head;
+  plain.n_turn = kv->n_turn;
+  /* The copy owns its arrays; these are only read. */
+  plain.by_stream = (guint32 *)kv->by_stream;
+  plain.by_turn = (guint64 *)kv->by_turn;
+  plain.turn_tokens = (guint32 *)kv->turn_tokens;
+  return ks_memory_view_copy (&plain);
 }

@@ -63,6 +63,18 @@ ks_prompt_builder_add_document (KsPromptBuilder *builder, const char *name, cons
   builder->n_document++;
 }
 
+void
+ks_prompt_builder_add_picture (KsPromptBuilder *builder, const char *name)
+{
+  g_autofree char *clean = NULL;
+
+  g_return_if_fail (builder != NULL && name != NULL);
+  clean = clean_name (name);
+  g_string_append_printf (builder->documents,
+                          "Picture %s is attached; you cannot see pictures.\n\n", clean);
+  builder->n_document++;
+}
+
 guint
 ks_prompt_builder_get_n_documents (KsPromptBuilder *builder)
 {

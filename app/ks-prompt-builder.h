@@ -20,6 +20,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (KsPromptBuilder, ks_prompt_builder_free)
 
 /* name loses line breaks and is cut to 120 characters; text is UTF-8. */
 void ks_prompt_builder_add_document (KsPromptBuilder *builder, const char *name, const char *text);
+/* A line that a picture is there which the model cannot see. */
+void ks_prompt_builder_add_picture (KsPromptBuilder *builder, const char *name);
 guint ks_prompt_builder_get_n_documents (KsPromptBuilder *builder);
 /* The message; the documents are used up. (transfer full) */
 char *ks_prompt_builder_take_message (KsPromptBuilder *builder, const char *question);

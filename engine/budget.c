@@ -133,14 +133,22 @@ mebibytes(uint64_t bytes)
   return (double)((bytes * 10 + ((uint64_t)1 << 20) - 1) >> 20) / 10.0;
 }
 
+/* The smallest total that works. */
+static uint64_t
+least_total(const frame *f)
+{
+  const uint64_t n_min = smallest_pages(f);
+
+  return f->fixed_bytes + pass_bytes(f, f->buffer) + ks_budget_get_rank_bytes(f->layout, n_min) +
+         round_up(n_min * f->layout->page_bytes);
+}
+
 static ks_status
 plan_total(const frame *f, uint64_t total_bytes, uint32_t chunk, ks_budget_plan *plan,
            ks_error *err)
 {
   const uint64_t n_min = smallest_pages(f), page_bytes = f->layout->page_bytes;
-  const uint64_t scratch_min = pass_bytes(f, f->buffer);
-  const uint64_t least = f->fixed_bytes + scratch_min + ks_budget_get_rank_bytes(f->layout, n_min) +
-                         round_up(n_min * page_bytes);
+  const uint64_t scratch_min = pass_bytes(f, f->buffer), least = least_total(f);
 
   if (total_bytes < least)
     return ks_fail(err, KS_ERR_BUDGET,
@@ -255,6 +263,7 @@ ks_budget_make_plan(const ks_model *model, const ks_gate *gate, const ks_kv_layo
     plan_open(&f, chunk, &plan);
   if (st != KS_OK)
     return st;
+  plan.least_bytes = least_total(&f);
   plan.weight_bytes = ks_model_get_weight_bytes(model);
   plan.gate_bytes = gate_bytes;
   plan.total_bytes = f.fixed_bytes + plan.scratch_bytes + plan.kv_bytes;

@@ -26,6 +26,7 @@ typedef struct ks_budget_plan {
   uint64_t n_page, n_keep;   /* N and K */
   uint32_t chunk, buffer;    /* C may be lowered to make a small target work */
   double entries_per_stream; /* M = K / S */
+  uint64_t least_bytes;      /* the smallest total_bytes that works */
 } ks_budget_plan;
 
 /* gate may be NULL.  KS_ERR_BUDGET: too small; the text names the smallest that works, in the unit

@@ -289,20 +289,39 @@ ks_timeline_set_budget(ks_timeline *tl, uint64_t budget_bytes, ks_error *err)
   return st;
 }
 
+/* Everything on the device apart from pages and what ranks their entries. */
+static uint64_t
+fixed_bytes(const ks_timeline *tl)
+{
+  const uint64_t gate_bytes = tl->params.gate != NULL ? ks_gate_get_bytes(tl->params.gate) : 0;
+
+  return ks_model_get_weight_bytes(tl->params.model) + gate_bytes +
+         ks_alloc_get_bytes(tl->alloc, KS_MEM_SCRATCH) - ks_evict_get_scratch_bytes(tl->evict) +
+         KS_BUDGET_BLOCK_BYTES;
+}
+
+uint64_t
+ks_timeline_get_least_total_budget(ks_timeline *tl)
+{
+  uint64_t n_least = 0;
+
+  /* What is pinned cannot be counted: one entry a stream is what is left to say. */
+  if (least_n_keep(tl, tl->pins, tl->n_pin, &n_least, NULL) != KS_OK)
+    n_least = tl->n_stream;
+  return fixed_bytes(tl) + ks_budget_get_bytes_for_kv(ks_kv_pool_get_layout(tl->params.pool),
+                                                      least_bytes(tl, n_least));
+}
+
 ks_status
 ks_timeline_set_total_budget(ks_timeline *tl, uint64_t total_bytes, ks_error *err)
 {
   const ks_kv_layout *layout = ks_kv_pool_get_layout(tl->params.pool);
-  const uint64_t gate_bytes = tl->params.gate != NULL ? ks_gate_get_bytes(tl->params.gate) : 0;
   uint64_t fixed, kv_bytes, n_least = 0, least;
   ks_status st = least_n_keep(tl, tl->pins, tl->n_pin, &n_least, err);
 
   if (st != KS_OK)
     return st;
-  /* What ranks entries here is counted with the pages. */
-  fixed = ks_model_get_weight_bytes(tl->params.model) + gate_bytes +
-          ks_alloc_get_bytes(tl->alloc, KS_MEM_SCRATCH) - ks_evict_get_scratch_bytes(tl->evict) +
-          KS_BUDGET_BLOCK_BYTES;
+  fixed = fixed_bytes(tl);
   least = least_bytes(tl, n_least);
   kv_bytes = total_bytes > fixed ? ks_budget_get_kv_bytes(layout, total_bytes - fixed) : 0;
   if (kv_bytes < least)

@@ -87,6 +87,8 @@ KS_CHECK ks_status ks_timeline_set_budget(ks_timeline *tl, uint64_t budget_bytes
  * scratch and the ranking of its entries leave.  KS_ERR_BUDGET names the smallest that works. */
 KS_CHECK ks_status ks_timeline_set_total_budget(ks_timeline *tl, uint64_t total_bytes,
                                                 ks_error *err);
+/* The smallest target that works now. */
+uint64_t ks_timeline_get_least_total_budget(ks_timeline *tl);
 /* K directly (0 = from the pool again); sessions evict at once.  KS_ERR_BUDGET below one entry a
  * stream or below what is pinned. */
 KS_CHECK ks_status ks_timeline_set_n_keep(ks_timeline *tl, uint64_t n_keep, ks_error *err);

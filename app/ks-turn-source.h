@@ -1,0 +1,33 @@
+/* ks-turn-source.h - one turn of a stored session, copied from its messages, and how it becomes the
+ * text that a model reads: attachments from their blobs, the question last.
+ * Threads: made on main; ks_turn_source_make_text and _make_texts run anywhere (they read files). */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include "app/ks-turn-text.h"
+#include "storage/ks-blob-store.h"
+#include "storage/ks-message.h"
+
+G_BEGIN_DECLS
+
+typedef struct {
+  gint64 user, answer; /* ids of the messages, 0 = none */
+  char *question, *answer_text;
+  gboolean unfinished;    /* the answer may be continued */
+  GPtrArray *attachments; /* of KsAttachment */
+} KsTurnSource;
+
+/* The turns of a path of KsMessage, at most n_message of them; (transfer full) of KsTurnSource. */
+GPtrArray *ks_turn_source_list (GListModel *messages, guint n_message);
+KsTurnSource *ks_turn_source_new (const char *question, GPtrArray *attachments);
+void ks_turn_source_free (KsTurnSource *source); /* NULL is allowed */
+/* No word of an answer, and none is coming. */
+gboolean ks_turn_source_is_empty (const KsTurnSource *source);
+
+/* The message as the model reads it.  Errors: a blob that is lost or damaged. (transfer full) */
+char *ks_turn_source_make_text (const KsTurnSource *source, KsBlobStore *blobs, GError **error);
+/* Of all; (transfer full) of KsTurnText. */
+GPtrArray *ks_turn_source_make_texts (GPtrArray *sources, KsBlobStore *blobs,
+                                      GCancellable *cancellable, GError **error);
+
+G_END_DECLS

@@ -1,0 +1,138 @@
+/* ks-chat-internal.h - a chat's parts: ks-chat.c (object, list, branches), ks-chat-run.c (one
+ * request from storing to the end of its answer), ks-chat-store.c (what runs on the writer thread),
+ * ks-chat-attach.c (pending attachments).
+ * Threads: main, except where a function says otherwise. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include "app/ks-chat.h"
+#include "app/ks-conversation.h"
+#include "app/ks-library-internal.h"
+#include "app/ks-turn-source.h"
+
+G_BEGIN_DECLS
+
+typedef enum { KS_RUN_NONE, KS_RUN_SEND, KS_RUN_REGENERATE, KS_RUN_CONTINUE } KsRunKind;
+
+/* One request.  Begins with ks_chat_start_run and ends with exactly one "answered" or "failed". */
+typedef struct {
+  KsRunKind kind;
+  KsMessage *user, *answer; /* the turn that is answered; user may be NULL for CONTINUE */
+  guint n_before;           /* answer's tokens before it was continued */
+  gboolean stop;            /* the user asked to stop */
+  gboolean granted;         /* the engine is ours */
+  GCancellable *cancellable;
+  KsEngineJob *job;
+  GPtrArray *texts; /* KsTurnText to be read again, NULL = in step with the model */
+  GArray *reads;    /* KsTurnIds of texts */
+  char *message;    /* text of the message that is answered; NULL for CONTINUE */
+  guint n_prompt;
+} KsRun;
+
+typedef struct {
+  gint64 user, answer;
+} KsTurnIds;
+
+struct _KsChat {
+  GObject parent_instance;
+  KsLibrary *library;
+  KsSession *session;
+  KsChatState state;
+  guint n_done, n_total;
+  GListStore *messages, *attachments;
+  KsSessionSettings *settings;
+  char *read_only_reason;
+  KsRun run;
+
+  KsConversation *conversation; /* NULL = the model knows nothing of this chat */
+  GArray *read;                 /* KsTurnIds: what the conversation holds, by turn */
+  gboolean in_step;             /* read tells the truth */
+  char *policy;                 /* of the conversation; NULL = the library's */
+  gboolean told_blind;          /* that pictures are not seen */
+
+  GString *piece;     /* text that the message does not show yet */
+  guint piece_source; /* timer that shows it */
+  guint store_source; /* timer that stores what streams */
+  gboolean store_busy, store_failed;
+};
+
+KsChat *ks_chat_new (KsLibrary *library, KsSession *session);
+
+/* --- ks-chat.c --- */
+void ks_chat_set_state (KsChat *self, KsChatState state);
+void ks_chat_set_progress (KsChat *self, guint n_done, guint n_total);
+void ks_chat_set_session (KsChat *self, KsSession *session);
+void ks_chat_set_read_only_reason (KsChat *self, const char *reason);
+void ks_chat_emit_notice (KsChat *self, const char *text);
+void ks_chat_emit_failed (KsChat *self, const GError *error);
+void ks_chat_emit_answered (KsChat *self, KsMessage *message);
+/* Reads the active path again; objects of messages that stay are kept. */
+void ks_chat_reload (KsChat *self);
+
+/* --- ks-chat-run.c --- */
+/* parent: what the first new message follows, 0 = start; text and attachments: of a new user's
+ * message, NULL for REGENERATE and CONTINUE, whose turn is user and answer. */
+void ks_chat_start_run (KsChat *self, KsRunKind kind, gint64 parent, KsMessage *user,
+                        KsMessage *answer, const char *text, GPtrArray *attachments);
+/* The library's answer to ks_library_want_slot. */
+void ks_chat_slot_granted (KsChat *self, const GError *error);
+/* The engine is needed elsewhere, or the model goes. */
+void ks_chat_drop_conversation (KsChat *self);
+gboolean ks_chat_has_run (KsChat *self);
+
+/* --- ks-chat-store.c --- */
+typedef struct {
+  gint64 session; /* 0 = make one */
+  char *title;
+  KsSessionSettings *settings;
+  gint64 parent;
+  char *text; /* of a new user's message; NULL = none */
+  GPtrArray *attachments;
+  gint64 answer; /* goes on with this one; 0 = a new one */
+  char *answer_text;
+  guint n_tokens;
+} KsBeginRequest;
+
+typedef struct {
+  KsSession *session; /* NULL when it was there */
+  KsMessage *user, *answer;
+} KsBegun;
+
+void ks_begin_request_free (gpointer request);
+void ks_begun_free (gpointer begun);
+gpointer ks_chat_store_begin (KsStore *store, gpointer request, GError **error); /* writer */
+
+typedef struct {
+  gint64 session, message;
+  char *text, *problem;
+  KsMessageState state;
+  guint n_tokens;
+  gint64 user; /* 0 = leave it */
+  char *user_text;
+  guint n_user_tokens;
+  gboolean unlock;
+} KsUpdateRequest;
+
+void ks_update_request_free (gpointer request);
+gpointer ks_chat_store_update (KsStore *store, gpointer request, GError **error); /* writer */
+
+typedef struct {
+  GPtrArray *messages;
+  KsSessionSettings *settings;
+} KsOpened;
+
+void ks_opened_free (gpointer opened);
+gpointer ks_chat_store_open (KsStore *store, gpointer session, GError **error); /* writer */
+/* A title of a question's first words, or of a file's name. (transfer full) */
+char *ks_chat_make_title (const char *text, GPtrArray *attachments);
+
+/* --- ks-chat-attach.c --- */
+/* Takes the READY ones out; (transfer full) of KsAttachment, NULL when there are none. */
+GPtrArray *ks_chat_take_attachments (KsChat *self);
+/* NULL when all are READY, else why a message cannot be sent. */
+const char *ks_chat_check_attachments (KsChat *self);
+/* The model is there, or another one: tokens are counted anew. */
+void ks_chat_count_attachments (KsChat *self);
+void ks_chat_cancel_attachments (KsChat *self);
+
+G_END_DECLS

@@ -1,0 +1,708 @@
+/* ks-chat-run.c - one request of a chat, step by step:
+ *   store it -> wait for the engine -> read texts from the blobs -> read earlier turns again, when
+ *   the model does not hold exactly them -> read the message and answer -> store the end.
+ * Each step ends in a callback that looks at run.stop first; the run holds a reference to its chat.
+ * Threads: main; texts are made on a task's thread. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "app/ks-chat-internal.h"
+
+#include "app/ks-error.h"
+
+#define SHOW_EVERY_MS 50    /* 20 times a second is as fast as anybody reads */
+#define STORE_EVERY_MS 2000 /* what a crash may cost */
+#define SEED_STEP 7919      /* apart by more than there are turns */
+
+static void end_run (KsChat *self, KsMessageState state, const char *problem);
+
+gboolean
+ks_chat_has_run (KsChat *self)
+{
+  return self->run.kind != KS_RUN_NONE;
+}
+
+static void
+clear_run (KsChat *self)
+{
+  KsRun *run = &self->run;
+
+  g_clear_object (&run->user);
+  g_clear_object (&run->answer);
+  g_clear_object (&run->cancellable);
+  g_clear_object (&run->job);
+  g_clear_pointer (&run->texts, g_ptr_array_unref);
+  g_clear_pointer (&run->reads, g_array_unref);
+  g_clear_pointer (&run->message, g_free);
+  *run = (KsRun){0};
+}
+
+void
+ks_chat_drop_conversation (KsChat *self)
+{
+  g_clear_object (&self->conversation);
+  g_clear_pointer (&self->policy, g_free);
+  g_array_set_size (self->read, 0);
+  self->in_step = FALSE;
+}
+
+/* --- what streams --- */
+
+static void
+show_piece (KsChat *self)
+{
+  g_clear_handle_id (&self->piece_source, g_source_remove);
+  if (self->piece->len == 0)
+    return;
+  ks_message_append_text (self->run.answer, self->piece->str);
+  g_string_truncate (self->piece, 0);
+}
+
+static gboolean
+show_piece_cb (gpointer user_data)
+{
+  KsChat *self = user_data;
+
+  self->piece_source = 0;
+  show_piece (self);
+  return G_SOURCE_REMOVE;
+}
+
+static guint
+count_tokens (KsChat *self)
+{
+  if (self->conversation == NULL)
+    return self->run.n_before;
+  return self->run.n_before + ks_conversation_get_answer (self->conversation).n_answer;
+}
+
+static KsUpdateRequest *
+new_update (KsChat *self, KsMessageState state)
+{
+  KsUpdateRequest *request = g_new0 (KsUpdateRequest, 1);
+
+  request->session = ks_session_get_id (self->session);
+  request->message = ks_message_get_id (self->run.answer);
+  request->text = g_strdup (ks_message_get_text (self->run.answer));
+  request->state = state;
+  request->n_tokens = ks_message_get_n_tokens (self->run.answer);
+  return request;
+}
+
+static void
+stored_piece_cb (GObject *source, GAsyncResult *result, gpointer user_data)
+{
+  g_autoptr (KsChat) self = user_data;
+  g_autoptr (GError) error = NULL;
+
+  self->store_busy = FALSE;
+  (void)ks_session_service_call_finish (self->library->service, result, &error);
+  if (error != NULL && !self->store_failed && ks_chat_has_run (self)) {
+    g_autofree char *text = g_strdup_printf ("The answer cannot be stored: %s  It goes on here, and "
+                                             "storing is tried again.",
+                                             error->message);
+
+    ks_chat_emit_notice (self, text);
+  }
+  self->store_failed = error != NULL;
+  ks_library_end_write (self->library);
+}
+
+static gboolean
+store_piece_cb (gpointer user_data)
+{
+  KsChat *self = user_data;
+
+  if (self->store_busy)
+    return G_SOURCE_CONTINUE;
+  show_piece (self);
+  ks_message_set_n_tokens (self->run.answer, count_tokens (self));
+  self->store_busy = TRUE;
+  ks_library_begin_write (self->library);
+  ks_session_service_call_async (self->library->service, ks_chat_store_update,
+                                 new_update (self, KS_MESSAGE_STREAMING), ks_update_request_free,
+                                 NULL, NULL, stored_piece_cb, g_object_ref (self));
+  return G_SOURCE_CONTINUE;
+}
+
+/* --- the end --- */
+
+/* The last words of an answer on their way to the disk. */
+typedef struct {
+  KsChat *chat;
+  KsUpdateRequest *request; /* kept for another try */
+} LastWords;
+
+static void store_last_words (LastWords *words);
+
+static KsUpdateRequest *
+copy_update (const KsUpdateRequest *request)
+{
+  KsUpdateRequest *copy = g_memdup2 (request, sizeof *request);
+
+  copy->text = g_strdup (request->text);
+  copy->problem = g_strdup (request->problem);
+  copy->user_text = g_strdup (request->user_text);
+  return copy;
+}
+
+static void
+free_last_words (LastWords *words)
+{
+  ks_update_request_free (words->request);
+  g_object_unref (words->chat);
+  g_free (words);
+}
+
+static gboolean
+store_again_cb (gpointer user_data)
+{
+  store_last_words (user_data);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+stored_last_cb (GObject *source, GAsyncResult *result, gpointer user_data)
+{
+  LastWords *words = user_data;
+  KsLibrary *library = words->chat->library;
+  g_autoptr (GError) error = NULL;
+
+  (void)ks_session_service_call_finish (library->service, result, &error);
+  if (error == NULL) {
+    words->chat->store_failed = FALSE;
+    free_last_words (words);
+  } else if (library->closing) {
+    ks_library_notice (library, error->message);
+    free_last_words (words);
+  } else {
+    if (!words->chat->store_failed) {
+      g_autofree char *text =
+          g_strdup_printf ("The answer cannot be stored: %s  Storing is tried again until the "
+                           "program ends.",
+                           error->message);
+
+      ks_chat_emit_notice (words->chat, text);
+    }
+    words->chat->store_failed = TRUE;
+    g_timeout_add (STORE_EVERY_MS, store_again_cb, words);
+  }
+  ks_library_end_write (library);
+}
+
+static void
+store_last_words (LastWords *words)
+{
+  KsLibrary *library = words->chat->library;
+
+  ks_library_begin_write (library);
+  ks_session_service_call_async (library->service, ks_chat_store_update,
+                                 copy_update (words->request), ks_update_request_free, NULL, NULL,
+                                 stored_last_cb, words);
+}
+
+static void
+store_end (KsChat *self, KsMessageState state, const char *problem)
+{
+  LastWords *words = g_new0 (LastWords, 1);
+  KsUpdateRequest *request = new_update (self, state);
+
+  request->problem = g_strdup (problem);
+  request->unlock = TRUE;
+  if (self->run.user != NULL && self->run.n_prompt > 0) {
+    request->user = ks_message_get_id (self->run.user);
+    request->user_text = g_strdup (ks_message_get_text (self->run.user));
+    request->n_user_tokens = self->run.n_prompt;
+  }
+  words->chat = g_object_ref (self);
+  words->request = request;
+  store_last_words (words);
+}
+
+static void
+end_run (KsChat *self, KsMessageState state, const char *problem)
+{
+  g_autoptr (KsMessage) answer = g_object_ref (self->run.answer);
+  gboolean granted = self->run.granted;
+
+  show_piece (self);
+  g_clear_handle_id (&self->store_source, g_source_remove);
+  if (granted)
+    ks_message_set_n_tokens (answer, count_tokens (self));
+  if (self->run.user != NULL && self->run.n_prompt > 0)
+    ks_message_set_n_tokens (self->run.user, self->run.n_prompt);
+  ks_message_set_error (answer, problem);
+  ks_message_set_state (answer, state);
+  store_end (self, state, problem);
+  clear_run (self);
+  ks_chat_set_progress (self, 0, 0);
+  ks_chat_set_state (self, KS_CHAT_IDLE);
+  ks_library_raise_session (self->library, self->session);
+  ks_chat_emit_answered (self, answer);
+  ks_library_release_slot (self->library, self);
+  g_object_unref (self); /* of the run */
+}
+
+/* Stopped or failed before the model was asked. */
+static void
+give_up (KsChat *self, const GError *error)
+{
+  if (self->run.stop || error == NULL || ks_error_is_cancelled (error))
+    end_run (self, KS_MESSAGE_STOPPED, NULL);
+  else
+    end_run (self, KS_MESSAGE_FAILED, error->message);
+}
+
+/* --- answering --- */
+
+static void
+progress_cb (KsEngineJob *job, guint n_done, guint n_total, gpointer user_data)
+{
+  KsChat *self = user_data;
+
+  if (job != self->run.job)
+    return;
+  ks_chat_set_progress (self, n_done, n_total);
+  if (self->state == KS_CHAT_READING && n_done == n_total)
+    ks_chat_set_state (self, KS_CHAT_ANSWERING);
+}
+
+static void
+text_cb (KsEngineJob *job, const char *text, gpointer user_data)
+{
+  KsChat *self = user_data;
+
+  if (job != self->run.job)
+    return;
+  g_string_append (self->piece, text);
+  if (self->piece_source == 0)
+    self->piece_source = g_timeout_add (SHOW_EVERY_MS, show_piece_cb, self);
+}
+
+static void
+notice_cb (KsEngineJob *job, const char *text, gpointer user_data)
+{
+  ks_chat_emit_notice (user_data, text);
+}
+
+static void
+watch_job (KsChat *self, KsEngineJob *take_job, GCallback finished)
+{
+  g_set_object (&self->run.job, take_job);
+  g_object_unref (take_job);
+  g_signal_connect_object (take_job, "progress", G_CALLBACK (progress_cb), self, 0);
+  g_signal_connect_object (take_job, "text", G_CALLBACK (text_cb), self, 0);
+  g_signal_connect_object (take_job, "notice", G_CALLBACK (notice_cb), self, 0);
+  g_signal_connect_object (take_job, "finished", finished, self, 0);
+  if (self->run.stop)
+    ks_engine_job_cancel (take_job);
+}
+
+/* What the conversation holds after an answer that ended like this. */
+static void
+book_turn (KsChat *self, KsAnswerEnd end)
+{
+  KsTurnIds ids = {0};
+
+  if (end == KS_ANSWER_NONE || end == KS_ANSWER_FAILED) {
+    self->in_step = FALSE;
+    return;
+  }
+  if (self->run.kind == KS_RUN_CONTINUE)
+    return;
+  ids.user = self->run.user != NULL ? ks_message_get_id (self->run.user) : 0;
+  ids.answer = ks_message_get_id (self->run.answer);
+  g_array_append_val (self->read, ids);
+}
+
+static KsMessageState
+get_end_state (KsAnswerEnd end, gboolean cancelled)
+{
+  if (cancelled)
+    return KS_MESSAGE_STOPPED;
+  return end == KS_ANSWER_LIMIT ? KS_MESSAGE_LIMIT : KS_MESSAGE_COMPLETE;
+}
+
+static void
+answered_cb (KsEngineJob *job, gpointer user_data)
+{
+  KsChat *self = user_data;
+  const GError *error = ks_engine_job_get_error (job);
+  KsAnswerInfo info = ks_conversation_get_answer (self->conversation);
+  gboolean cancelled = error != NULL && ks_error_is_cancelled (error);
+
+  book_turn (self, info.end);
+  self->run.n_prompt = info.n_prompt;
+  if (error != NULL && !cancelled) {
+    end_run (self, KS_MESSAGE_FAILED, error->message);
+    return;
+  }
+  if (cancelled && info.end == KS_ANSWER_NONE && self->run.kind != KS_RUN_CONTINUE)
+    ks_chat_emit_notice (self, "Stopped before the message was read: the model does not know it. "
+                               "Continue reads it.");
+  end_run (self, get_end_state (info.end, cancelled), NULL);
+}
+
+static KsAnswerOptions *
+make_options (KsChat *self)
+{
+  KsAnswerOptions *options =
+      ks_settings_make_answer_options (self->library->settings, self->settings);
+
+  options->may_continue = TRUE;
+  /* Another draw for each branch of an answer. */
+  options->sampler.seed += (guint64)SEED_STEP * ks_message_get_sibling (self->run.answer);
+  return options;
+}
+
+static void
+ask (KsChat *self)
+{
+  g_autoptr (KsAnswerOptions) options = make_options (self);
+  KsEngineJob *job;
+
+  ks_chat_set_progress (self, 0, 0);
+  if (self->run.kind == KS_RUN_CONTINUE) {
+    ks_chat_set_state (self, KS_CHAT_ANSWERING);
+    job = ks_conversation_continue (self->conversation, options);
+  } else {
+    ks_chat_set_state (self, KS_CHAT_READING);
+    job = ks_conversation_ask (self->conversation, self->run.message, options);
+  }
+  watch_job (self, job, G_CALLBACK (answered_cb));
+  if (self->run.stop)
+    ks_chat_set_state (self, KS_CHAT_STOPPING);
+  self->store_source = g_timeout_add (STORE_EVERY_MS, store_piece_cb, self);
+}
+
+/* --- reading again --- */
+
+static void
+restored_cb (KsEngineJob *job, gpointer user_data)
+{
+  KsChat *self = user_data;
+  const GError *error = ks_engine_job_get_error (job);
+
+  if (error != NULL) {
+    give_up (self, error);
+    return;
+  }
+  g_array_set_size (self->read, 0);
+  g_array_append_vals (self->read, self->run.reads->data, self->run.reads->len);
+  self->in_step = TRUE;
+  ask (self);
+}
+
+static void
+watch_policy_cb (KsEngineJob *job, gpointer user_data)
+{
+  const GError *error = ks_engine_job_get_error (job);
+
+  if (error != NULL)
+    ks_chat_emit_notice (user_data, error->message);
+}
+
+static void
+make_conversation (KsChat *self)
+{
+  g_autofree char *system = g_strdup (self->settings->system_prompt);
+  ks_policy policy;
+
+  ks_chat_drop_conversation (self);
+  self->conversation = ks_conversation_new (self->library->engine);
+  if (system == NULL)
+    system = ks_settings_dup_system_prompt (self->library->settings);
+  ks_conversation_set_system (self->conversation, system);
+  self->policy = g_strdup (self->settings->policy);
+  if (self->policy != NULL && ks_policy_parse (self->policy, &policy)) {
+    g_autoptr (KsEngineJob) job = ks_conversation_set_policy (self->conversation, policy);
+
+    g_signal_connect_object (job, "finished", G_CALLBACK (watch_policy_cb), self, 0);
+  }
+}
+
+static void
+read_again (KsChat *self)
+{
+  make_conversation (self);
+  if (self->run.texts->len == 0) {
+    self->in_step = TRUE;
+    ask (self);
+    return;
+  }
+  ks_chat_set_state (self, self->run.stop ? KS_CHAT_STOPPING : KS_CHAT_REREADING);
+  watch_job (self,
+             ks_conversation_restore (self->conversation, g_steal_pointer (&self->run.texts)),
+             G_CALLBACK (restored_cb));
+}
+
+/* --- texts --- */
+
+/* What a task's thread makes. */
+typedef struct {
+  KsBlobStore *blobs;
+  GPtrArray *sources; /* NULL = nothing is read again */
+  KsTurnSource *asked; /* NULL for CONTINUE */
+  GPtrArray *texts;
+  char *message;
+} Texts;
+
+static void
+free_texts (gpointer data)
+{
+  Texts *texts = data;
+
+  g_clear_object (&texts->blobs);
+  g_clear_pointer (&texts->sources, g_ptr_array_unref);
+  g_clear_pointer (&texts->asked, ks_turn_source_free);
+  g_clear_pointer (&texts->texts, g_ptr_array_unref);
+  g_free (texts->message);
+  g_free (texts);
+}
+
+static void
+make_texts (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+  Texts *texts = data;
+  GError *error = NULL;
+
+  if (texts->sources != NULL)
+    texts->texts = ks_turn_source_make_texts (texts->sources, texts->blobs, cancellable, &error);
+  if (error == NULL && texts->asked != NULL)
+    texts->message = ks_turn_source_make_text (texts->asked, texts->blobs, &error);
+  if (error != NULL)
+    g_task_return_error (task, error);
+  else
+    g_task_return_boolean (task, TRUE);
+}
+
+static void
+made_texts_cb (GObject *source, GAsyncResult *result, gpointer user_data)
+{
+  KsChat *self = KS_CHAT (source);
+  Texts *texts = g_task_get_task_data (G_TASK (result));
+  g_autoptr (GError) error = NULL;
+
+  if (!g_task_propagate_boolean (G_TASK (result), &error) || self->run.stop) {
+    give_up (self, error);
+    return;
+  }
+  self->run.texts = g_steal_pointer (&texts->texts);
+  self->run.message = g_steal_pointer (&texts->message);
+  if (self->run.texts != NULL)
+    read_again (self);
+  else
+    ask (self);
+}
+
+/* The turns that have to stand in front of what is asked.  One without a word of an answer is left
+ * out, unless the model has read it or it is the one to go on with. */
+static GPtrArray *
+list_wanted (KsChat *self)
+{
+  gboolean go_on = self->run.kind == KS_RUN_CONTINUE;
+  guint n_message = g_list_model_get_n_items (G_LIST_MODEL (self->messages));
+  GPtrArray *sources;
+
+  if (!go_on)
+    n_message -= MIN (n_message, self->run.user != NULL ? 2u : 1u);
+  sources = ks_turn_source_list (G_LIST_MODEL (self->messages), n_message);
+  for (guint i = 0; i < sources->len;) {
+    KsTurnSource *source = g_ptr_array_index (sources, i);
+    gboolean is_read = i < self->read->len &&
+                       g_array_index (self->read, KsTurnIds, i).answer == source->answer;
+
+    if (ks_turn_source_is_empty (source) && !is_read && !(go_on && i + 1 == sources->len))
+      g_ptr_array_remove_index (sources, i);
+    else
+      i++;
+  }
+  return sources;
+}
+
+static gboolean
+holds_exactly (KsChat *self, GPtrArray *sources)
+{
+  if (self->conversation == NULL || !self->in_step || self->read->len != sources->len ||
+      g_strcmp0 (self->policy, self->settings->policy) != 0)
+    return FALSE;
+  for (guint i = 0; i < sources->len; i++) {
+    const KsTurnSource *source = g_ptr_array_index (sources, i);
+    const KsTurnIds *ids = &g_array_index (self->read, KsTurnIds, i);
+
+    if (ids->user != source->user || ids->answer != source->answer)
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static KsTurnSource *
+make_asked (KsChat *self)
+{
+  g_autoptr (GPtrArray) sources = ks_turn_source_list (
+      G_LIST_MODEL (self->messages), g_list_model_get_n_items (G_LIST_MODEL (self->messages)));
+
+  return sources->len > 0 ? g_ptr_array_steal_index (sources, sources->len - 1) : NULL;
+}
+
+static void
+prepare (KsChat *self)
+{
+  g_autoptr (GPtrArray) sources = list_wanted (self);
+  g_autoptr (GTask) task = NULL;
+  Texts *texts = g_new0 (Texts, 1);
+
+  self->run.reads = g_array_new (FALSE, TRUE, sizeof (KsTurnIds));
+  for (guint i = 0; i < sources->len; i++) {
+    const KsTurnSource *source = g_ptr_array_index (sources, i);
+    KsTurnIds ids = {.user = source->user, .answer = source->answer};
+
+    g_array_append_val (self->run.reads, ids);
+  }
+  texts->blobs = ks_session_service_ref_blobs (self->library->service);
+  if (self->run.kind != KS_RUN_CONTINUE)
+    texts->asked = make_asked (self);
+  if (!holds_exactly (self, sources)) {
+    texts->sources = g_steal_pointer (&sources);
+    ks_chat_set_state (self, KS_CHAT_REREADING);
+  }
+  self->run.cancellable = g_cancellable_new ();
+  task = g_task_new (self, self->run.cancellable, made_texts_cb, NULL);
+  g_task_set_task_data (task, texts, free_texts);
+  g_task_run_in_thread (task, make_texts);
+}
+
+void
+ks_chat_slot_granted (KsChat *self, const GError *error)
+{
+  self->run.granted = error == NULL;
+  if (error != NULL || self->run.stop)
+    give_up (self, error);
+  else
+    prepare (self);
+}
+
+/* --- the beginning --- */
+
+/* Puts the new messages where the old branch stood. */
+static void
+show_begun (KsChat *self, const KsBegun *begun, gint64 parent)
+{
+  guint n = g_list_model_get_n_items (G_LIST_MODEL (self->messages)), keep = 0;
+  gpointer added[2];
+  guint n_added = 0;
+
+  for (guint i = 0; i < n && parent != 0; i++) {
+    g_autoptr (KsMessage) message = g_list_model_get_item (G_LIST_MODEL (self->messages), i);
+
+    if (ks_message_get_id (message) == parent)
+      keep = i + 1;
+  }
+  if (begun->user != NULL)
+    added[n_added++] = begun->user;
+  added[n_added++] = begun->answer;
+  g_list_store_splice (self->messages, keep, n - keep, added, n_added);
+}
+
+typedef struct {
+  KsChat *chat;
+  gint64 parent;
+  KsRunKind kind;
+  gboolean has_user;
+} Beginning;
+
+static void
+begin_failed (KsChat *self, const GError *error)
+{
+  clear_run (self);
+  ks_chat_set_state (self, KS_CHAT_IDLE);
+  ks_chat_emit_failed (self, error);
+  /* A message may have been stored before its answer could not be. */
+  if (self->session != NULL)
+    ks_chat_reload (self);
+  g_object_unref (self); /* of the run */
+}
+
+static void
+begun_cb (GObject *source, GAsyncResult *result, gpointer user_data)
+{
+  g_autofree Beginning *beginning = user_data;
+  g_autoptr (KsChat) self = beginning->chat;
+  g_autoptr (GError) error = NULL;
+  KsBegun *begun = ks_session_service_call_finish (self->library->service, result, &error);
+
+  ks_library_end_write (self->library);
+  if (begun == NULL) {
+    begin_failed (self, error);
+    return;
+  }
+  if (begun->session != NULL)
+    ks_chat_set_session (self, begun->session);
+  if (begun->user != NULL)
+    g_set_object (&self->run.user, begun->user);
+  if (begun->answer != NULL) {
+    g_set_object (&self->run.answer, begun->answer);
+    show_begun (self, begun, beginning->parent);
+  } else {
+    ks_message_set_error (self->run.answer, NULL);
+    ks_message_set_state (self->run.answer, KS_MESSAGE_STREAMING);
+  }
+  ks_session_set_n_messages (self->session, ks_session_get_n_messages (self->session) +
+                                                (begun->user != NULL) + (begun->answer != NULL));
+  ks_begun_free (begun);
+  ks_library_raise_session (self->library, self->session);
+  if (self->run.stop)
+    end_run (self, KS_MESSAGE_STOPPED, NULL);
+  else
+    ks_library_want_slot (self->library, self);
+}
+
+void
+ks_chat_start_run (KsChat *self, KsRunKind kind, gint64 parent, KsMessage *user, KsMessage *answer,
+                   const char *text, GPtrArray *attachments)
+{
+  KsBeginRequest *request = g_new0 (KsBeginRequest, 1);
+  Beginning *beginning = g_new0 (Beginning, 1);
+
+  g_object_ref (self); /* of the run */
+  self->run.kind = kind;
+  g_set_object (&self->run.user, user);
+  if (kind == KS_RUN_CONTINUE) {
+    g_set_object (&self->run.answer, answer);
+    self->run.n_before = ks_message_get_n_tokens (answer);
+    request->answer = ks_message_get_id (answer);
+    request->answer_text = g_strdup (ks_message_get_text (answer));
+    request->n_tokens = self->run.n_before;
+  }
+  request->session = self->session != NULL ? ks_session_get_id (self->session) : 0;
+  if (request->session == 0) {
+    request->title = ks_chat_make_title (text, attachments);
+    request->settings = ks_session_settings_copy (self->settings);
+  }
+  request->parent = parent;
+  request->text = g_strdup (text);
+  request->attachments = attachments != NULL ? g_ptr_array_ref (attachments) : NULL;
+  beginning->chat = g_object_ref (self);
+  beginning->parent = parent;
+  ks_chat_set_state (self, KS_CHAT_WAITING);
+  ks_library_begin_write (self->library);
+  ks_session_service_call_async (self->library->service, ks_chat_store_begin, request,
+                                 ks_begin_request_free, ks_begun_free, NULL, begun_cb, beginning);
+}
+
+void
+ks_chat_stop (KsChat *self)
+{
+  g_return_if_fail (KS_IS_CHAT (self));
+  if (!ks_chat_has_run (self) || self->run.stop)
+    return;
+  self->run.stop = TRUE;
+  if (self->run.job != NULL)
+    ks_engine_job_cancel (self->run.job);
+  if (self->run.cancellable != NULL)
+    g_cancellable_cancel (self->run.cancellable);
+  if (self->run.answer != NULL && !self->run.granted && self->state == KS_CHAT_WAITING &&
+      ks_message_get_state (self->run.answer) == KS_MESSAGE_STREAMING &&
+      g_queue_find (self->library->waiting, self) != NULL)
+    end_run (self, KS_MESSAGE_STOPPED, NULL);
+  else
+    ks_chat_set_state (self, KS_CHAT_STOPPING);
+}

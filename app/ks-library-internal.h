@@ -1,0 +1,97 @@
+/* ks-library-internal.h - the library's parts (ks-library.c, -sessions, -model, -target, -media)
+ * and what its chats ask of it.
+ * One chat at a time has the engine (the slot); others wait in a queue.
+ * Threads: main. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include "app/ks-conversation.h"
+#include "app/ks-library-command.h"
+#include "app/ks-library.h"
+#include "app/ks-session-service.h"
+
+G_BEGIN_DECLS
+
+struct _KsLibrary {
+  GObject parent_instance;
+  KsSettings *settings;
+  KsEngineOptions *options; /* of the command line; NULL = from the settings */
+  KsSessionService *service;
+  char *models_dir;
+  char *storage_error;
+  gboolean closing;
+  GTask *close_task;
+  guint n_write; /* store calls under way */
+
+  /* sessions */
+  GListStore *all, *shown; /* of KsSession; shown: all, or the hits of a search */
+  GHashTable *known;       /* id -> KsSession */
+  GHashTable *chats;       /* id -> KsChat (weak) */
+  GCancellable *search;    /* of the search whose hits are shown or awaited; NULL = none */
+  guint list_source;
+  gboolean opened, all_listed;
+
+  /* model */
+  KsEngine *engine;
+  KsModelState model_state;
+  char *model_name, *model_error;
+  char *model_wanted; /* as asked for; NULL = the default */
+  GCancellable *load_cancellable;
+  KsEngineJob *load_job;
+  gboolean store_model;   /* the choice becomes the setting when it loads */
+  gboolean load_again;    /* another model was asked for meanwhile, or answers have to stop first */
+  KsMemoryView *idle_view; /* the device without a chat; NULL without a model */
+
+  /* the slot */
+  KsChat *active;  /* has it (strong) */
+  KsChat *live;    /* its conversation is the one on the engine (strong) */
+  GQueue *waiting; /* of KsChat (strong) */
+
+  /* target */
+  guint64 target_bytes, min_bytes, max_bytes;
+  guint64 next_target_bytes; /* newest value that waits, 0 = none */
+  KsEngineJob *target_job;
+  guint save_source;
+
+  /* pictures */
+  struct KsPixelCache *pixels;
+  GThreadPool *decoders;
+};
+
+/* --- ks-library.c --- */
+void ks_library_notice (KsLibrary *self, const char *text);
+void ks_library_notify (KsLibrary *self, const char *property);
+/* A store call of a chat began or ended: closing waits for them. */
+void ks_library_begin_write (KsLibrary *self);
+void ks_library_end_write (KsLibrary *self);
+void ks_library_check_closed (KsLibrary *self);
+
+/* --- ks-library-sessions.c --- */
+void ks_library_open_sessions (KsLibrary *self);
+/* The object of a session by its id: the known one, brought up to date, or this one. (transfer
+ * none) */
+KsSession *ks_library_adopt_session (KsLibrary *self, KsSession *session);
+/* New, renamed or answered: to the top. */
+void ks_library_raise_session (KsLibrary *self, KsSession *session);
+void ks_library_register_chat (KsLibrary *self, KsChat *chat);
+void ks_library_clear_sessions (KsLibrary *self);
+
+/* --- ks-library-model.c --- */
+/* Asks for the engine: ks_chat_slot_granted comes, now or later, unless cancelled; with an error
+ * when there is no model. */
+void ks_library_want_slot (KsLibrary *self, KsChat *chat);
+void ks_library_release_slot (KsLibrary *self, KsChat *chat); /* also cancels the waiting */
+void ks_library_start_model (KsLibrary *self);
+void ks_library_stop_model (KsLibrary *self);
+
+/* --- ks-library-target.c --- */
+/* (engine) What a target means for the model that was just loaded; data of a job. */
+void ks_library_apply_target (KsLibrary *self);
+void ks_library_clear_target (KsLibrary *self);
+guint64 ks_library_read_saved_target (KsLibrary *self);
+
+/* --- ks-library-media.c --- */
+void ks_library_init_media (KsLibrary *self);
+void ks_library_clear_media (KsLibrary *self);
+
+G_END_DECLS

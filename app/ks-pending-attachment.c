@@ -1,0 +1,300 @@
+/* ks-pending-attachment.c - see ks-pending-attachment.h.  A plain holder: ks-chat-attach.c does the
+ * work. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "app/ks-pending-attachment-internal.h"
+
+enum {
+  PROP_0,
+  PROP_NAME,
+  PROP_STATE,
+  PROP_PROGRESS,
+  PROP_N_TOKENS,
+  PROP_ERROR,
+  PROP_WARNING,
+  PROP_KIND,
+  PROP_N_PAGES,
+  N_PROPS
+};
+
+static GParamSpec *properties[N_PROPS];
+
+struct _KsPendingAttachment {
+  GObject parent_instance;
+  char *name, *error, *warning;
+  char *path;    /* source, or */
+  GBytes *bytes; /* source */
+  GCancellable *cancellable;
+  KsPendingState state;
+  double progress;
+  guint n_tokens;
+  gsize n_text;
+  KsPixels *thumbnail;
+  KsAttachment *attachment;
+};
+
+G_DEFINE_FINAL_TYPE (KsPendingAttachment, ks_pending_attachment, G_TYPE_OBJECT)
+
+static void
+ks_pending_attachment_get_property (GObject *object, guint id, GValue *value, GParamSpec *pspec)
+{
+  KsPendingAttachment *self = KS_PENDING_ATTACHMENT (object);
+
+  switch (id) {
+  case PROP_NAME:
+    g_value_set_string (value, self->name);
+    break;
+  case PROP_STATE:
+    g_value_set_int (value, (int)self->state);
+    break;
+  case PROP_PROGRESS:
+    g_value_set_double (value, self->progress);
+    break;
+  case PROP_N_TOKENS:
+    g_value_set_uint (value, self->n_tokens);
+    break;
+  case PROP_ERROR:
+    g_value_set_string (value, self->error);
+    break;
+  case PROP_WARNING:
+    g_value_set_string (value, self->warning);
+    break;
+  case PROP_KIND:
+    g_value_set_int (value, (int)ks_pending_attachment_get_kind (self));
+    break;
+  case PROP_N_PAGES:
+    g_value_set_uint (value, ks_pending_attachment_get_n_pages (self));
+    break;
+  default:
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+  }
+}
+
+static void
+ks_pending_attachment_finalize (GObject *object)
+{
+  KsPendingAttachment *self = KS_PENDING_ATTACHMENT (object);
+
+  g_clear_object (&self->cancellable);
+  g_clear_object (&self->attachment);
+  g_clear_pointer (&self->thumbnail, ks_pixels_unref);
+  g_clear_pointer (&self->bytes, g_bytes_unref);
+  g_free (self->path);
+  g_free (self->name);
+  g_free (self->error);
+  g_free (self->warning);
+  G_OBJECT_CLASS (ks_pending_attachment_parent_class)->finalize (object);
+}
+
+static void
+ks_pending_attachment_class_init (KsPendingAttachmentClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+  const GParamFlags read = G_PARAM_READABLE | G_PARAM_STATIC_STRINGS;
+
+  object_class->get_property = ks_pending_attachment_get_property;
+  object_class->finalize = ks_pending_attachment_finalize;
+  properties[PROP_NAME] = g_param_spec_string ("name", NULL, NULL, "", read);
+  properties[PROP_STATE] =
+      g_param_spec_int ("state", NULL, NULL, 0, KS_PENDING_FAILED, KS_PENDING_LOADING, read);
+  properties[PROP_PROGRESS] = g_param_spec_double ("progress", NULL, NULL, -1, 1, -1, read);
+  properties[PROP_N_TOKENS] = g_param_spec_uint ("n-tokens", NULL, NULL, 0, G_MAXUINT, 0, read);
+  properties[PROP_ERROR] = g_param_spec_string ("error", NULL, NULL, NULL, read);
+  properties[PROP_WARNING] = g_param_spec_string ("warning", NULL, NULL, NULL, read);
+  properties[PROP_KIND] = g_param_spec_int ("kind", NULL, NULL, 0, KS_ATTACHMENT_IMAGE, 0, read);
+  properties[PROP_N_PAGES] = g_param_spec_uint ("n-pages", NULL, NULL, 0, G_MAXUINT, 0, read);
+  g_object_class_install_properties (object_class, N_PROPS, properties);
+}
+
+static void
+ks_pending_attachment_init (KsPendingAttachment *self)
+{
+  self->progress = -1;
+}
+
+KsPendingAttachment *
+ks_pending_attachment_new (const char *name)
+{
+  KsPendingAttachment *self = g_object_new (KS_TYPE_PENDING_ATTACHMENT, NULL);
+
+  self->name = g_utf8_make_valid (name != NULL ? name : "", -1);
+  return self;
+}
+
+void
+ks_pending_attachment_set_path (KsPendingAttachment *self, const char *path)
+{
+  self->path = g_strdup (path);
+}
+
+const char *
+ks_pending_attachment_get_path (KsPendingAttachment *self)
+{
+  return self->path;
+}
+
+void
+ks_pending_attachment_set_bytes (KsPendingAttachment *self, GBytes *bytes)
+{
+  self->bytes = g_bytes_ref (bytes);
+}
+
+GBytes *
+ks_pending_attachment_get_bytes (KsPendingAttachment *self)
+{
+  return self->bytes;
+}
+
+GCancellable *
+ks_pending_attachment_renew_cancellable (KsPendingAttachment *self)
+{
+  g_clear_object (&self->cancellable);
+  self->cancellable = g_cancellable_new ();
+  return self->cancellable;
+}
+
+void
+ks_pending_attachment_cancel (KsPendingAttachment *self)
+{
+  if (self->cancellable != NULL)
+    g_cancellable_cancel (self->cancellable);
+}
+
+static void
+notify (KsPendingAttachment *self, guint property)
+{
+  g_object_notify_by_pspec (G_OBJECT (self), properties[property]);
+}
+
+void
+ks_pending_attachment_set_progress (KsPendingAttachment *self, double progress)
+{
+  progress = CLAMP (progress, -1, 1);
+  if (progress > self->progress || progress < self->progress) {
+    self->progress = progress;
+    notify (self, PROP_PROGRESS);
+  }
+}
+
+void
+ks_pending_attachment_set_state (KsPendingAttachment *self, KsPendingState state, const char *error)
+{
+  if (g_strcmp0 (self->error, error) != 0) {
+    g_free (self->error);
+    self->error = g_strdup (error);
+    notify (self, PROP_ERROR);
+  }
+  if (self->state != state) {
+    self->state = state;
+    notify (self, PROP_STATE);
+  }
+}
+
+void
+ks_pending_attachment_take_result (KsPendingAttachment *self, KsAttachment *take_attachment,
+                                   KsPixels *take_thumbnail, const char *warning)
+{
+  g_clear_object (&self->attachment);
+  self->attachment = take_attachment;
+  g_clear_pointer (&self->thumbnail, ks_pixels_unref);
+  self->thumbnail = take_thumbnail;
+  g_free (self->warning);
+  self->warning = g_strdup (warning);
+  /* The bytes are a blob now; what is decoded again is decoded from there. */
+  g_clear_pointer (&self->bytes, g_bytes_unref);
+  notify (self, PROP_KIND);
+  notify (self, PROP_N_PAGES);
+  notify (self, PROP_WARNING);
+  ks_pending_attachment_set_progress (self, 1);
+  ks_pending_attachment_set_state (self, KS_PENDING_READY, NULL);
+}
+
+void
+ks_pending_attachment_set_n_tokens (KsPendingAttachment *self, guint n_tokens)
+{
+  if (self->n_tokens == n_tokens)
+    return;
+  self->n_tokens = n_tokens;
+  notify (self, PROP_N_TOKENS);
+}
+
+void
+ks_pending_attachment_set_n_text (KsPendingAttachment *self, gsize n_text)
+{
+  self->n_text = n_text;
+}
+
+gsize
+ks_pending_attachment_get_n_text (KsPendingAttachment *self)
+{
+  return self->n_text;
+}
+
+const char *
+ks_pending_attachment_get_name (KsPendingAttachment *self)
+{
+  g_return_val_if_fail (KS_IS_PENDING_ATTACHMENT (self), NULL);
+  return self->name;
+}
+
+KsPendingState
+ks_pending_attachment_get_state (KsPendingAttachment *self)
+{
+  g_return_val_if_fail (KS_IS_PENDING_ATTACHMENT (self), KS_PENDING_FAILED);
+  return self->state;
+}
+
+KsAttachmentKind
+ks_pending_attachment_get_kind (KsPendingAttachment *self)
+{
+  g_return_val_if_fail (KS_IS_PENDING_ATTACHMENT (self), KS_ATTACHMENT_TEXT);
+  return self->attachment != NULL ? ks_attachment_get_kind (self->attachment) : KS_ATTACHMENT_TEXT;
+}
+
+double
+ks_pending_attachment_get_progress (KsPendingAttachment *self)
+{
+  g_return_val_if_fail (KS_IS_PENDING_ATTACHMENT (self), -1);
+  return self->progress;
+}
+
+guint
+ks_pending_attachment_get_n_tokens (KsPendingAttachment *self)
+{
+  g_return_val_if_fail (KS_IS_PENDING_ATTACHMENT (self), 0);
+  return self->n_tokens;
+}
+
+guint
+ks_pending_attachment_get_n_pages (KsPendingAttachment *self)
+{
+  g_return_val_if_fail (KS_IS_PENDING_ATTACHMENT (self), 0);
+  return self->attachment != NULL ? ks_attachment_get_n_pages (self->attachment) : 0;
+}
+
+const char *
+ks_pending_attachment_get_error (KsPendingAttachment *self)
+{
+  g_return_val_if_fail (KS_IS_PENDING_ATTACHMENT (self), NULL);
+  return self->error;
+}
+
+const char *
+ks_pending_attachment_get_warning (KsPendingAttachment *self)
+{
+  g_return_val_if_fail (KS_IS_PENDING_ATTACHMENT (self), NULL);
+  return self->warning;
+}
+
+KsPixels *
+ks_pending_attachment_get_thumbnail (KsPendingAttachment *self)
+{
+  g_return_val_if_fail (KS_IS_PENDING_ATTACHMENT (self), NULL);
+  return self->thumbnail;
+}
+
+KsAttachment *
+ks_pending_attachment_get_attachment (KsPendingAttachment *self)
+{
+  g_return_val_if_fail (KS_IS_PENDING_ATTACHMENT (self), NULL);
+  return self->state == KS_PENDING_READY ? self->attachment : NULL;
+}

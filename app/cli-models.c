@@ -71,7 +71,7 @@ list_models (KsModelRegistry *registry, gboolean as_json)
   cJSON_AddStringToObject (json, "folder", ks_model_registry_get_models_dir (registry));
   for (guint i = 0; i < entries->len; i++) {
     KsModelEntry *entry = g_ptr_array_index (entries, i);
-    g_autofree char *gate = ks_model_registry_find_gate (registry, ks_model_entry_get_path (entry));
+    g_autofree char *gate = ks_model_registry_find_gate (registry, ks_model_entry_get_path (entry), NULL);
     g_autofree char *params = format_params (ks_model_entry_get_n_params (entry));
     g_autofree char *bytes = cli_format_bytes (ks_model_entry_get_n_bytes (entry));
     g_autofree char *file = cli_dup_printable (ks_model_entry_get_file_name (entry));
@@ -145,7 +145,7 @@ describe_model (KsModelRegistry *registry, const char *name, const CliOptions *o
   entry = ks_model_entry_new (path, &error);
   if (entry == NULL)
     return cli_fail (error);
-  gate = ks_model_registry_find_gate (registry, path);
+  gate = ks_model_registry_find_gate (registry, path, NULL);
   fits = ks_model_registry_check_fit (registry, path, budget, &n_entry, &fit_error);
   if (options->json) {
     cJSON *json = make_entry_json (entry, gate);

@@ -278,7 +278,7 @@ find_files (const CliOptions *options, KsEngineOptions *out, GError **error)
   if (out->model_path == NULL)
     return FALSE;
   if (options->gate == NULL)
-    out->gate_path = ks_model_registry_find_gate (registry, out->model_path);
+    out->gate_path = ks_model_registry_find_gate (registry, out->model_path, NULL);
   else if (!g_str_equal (options->gate, "none"))
     out->gate_path = g_strdup (options->gate);
   return TRUE;

@@ -96,9 +96,10 @@ stored_piece_cb (GObject *source, GAsyncResult *result, gpointer user_data)
   self->store_busy = FALSE;
   (void)ks_session_service_call_finish (self->library->service, result, &error);
   if (error != NULL && !self->store_failed && ks_chat_has_run (self)) {
-    g_autofree char *text = g_strdup_printf ("The answer cannot be stored: %s  It goes on here, and "
-                                             "storing is tried again.",
-                                             error->message);
+    g_autofree char *text =
+        g_strdup_printf ("The answer cannot be stored: %s  It goes on here, and "
+                         "storing is tried again.",
+                         error->message);
 
     ks_chat_emit_notice (self, text);
   }
@@ -429,8 +430,7 @@ read_again (KsChat *self)
     return;
   }
   ks_chat_set_state (self, self->run.stop ? KS_CHAT_STOPPING : KS_CHAT_REREADING);
-  watch_job (self,
-             ks_conversation_restore (self->conversation, g_steal_pointer (&self->run.texts)),
+  watch_job (self, ks_conversation_restore (self->conversation, g_steal_pointer (&self->run.texts)),
              G_CALLBACK (restored_cb));
 }
 
@@ -439,7 +439,7 @@ read_again (KsChat *self)
 /* What a task's thread makes. */
 typedef struct {
   KsBlobStore *blobs;
-  GPtrArray *sources; /* NULL = nothing is read again */
+  GPtrArray *sources;  /* NULL = nothing is read again */
   KsTurnSource *asked; /* NULL for CONTINUE */
   GPtrArray *texts;
   char *message;
@@ -507,8 +507,8 @@ list_wanted (KsChat *self)
   sources = ks_turn_source_list (G_LIST_MODEL (self->messages), n_message);
   for (guint i = 0; i < sources->len;) {
     KsTurnSource *source = g_ptr_array_index (sources, i);
-    gboolean is_read = i < self->read->len &&
-                       g_array_index (self->read, KsTurnIds, i).answer == source->answer;
+    gboolean is_read =
+        i < self->read->len && g_array_index (self->read, KsTurnIds, i).answer == source->answer;
 
     if (ks_turn_source_is_empty (source) && !is_read && !(go_on && i + 1 == sources->len))
       g_ptr_array_remove_index (sources, i);

@@ -41,9 +41,9 @@ store_messages (KsStore *store, KsBeginRequest *request, gint64 session, KsBegun
     return ks_store_update_message (store, request->answer, request->answer_text,
                                     KS_MESSAGE_STREAMING, request->n_tokens, NULL, error);
   if (request->text != NULL) {
-    begun->user = ks_store_add_message (store, session, parent, KS_MESSAGE_USER,
-                                        KS_MESSAGE_COMPLETE, request->text, request->attachments,
-                                        error);
+    begun->user =
+        ks_store_add_message (store, session, parent, KS_MESSAGE_USER, KS_MESSAGE_COMPLETE,
+                              request->text, request->attachments, error);
     if (begun->user == NULL)
       return FALSE;
     parent = ks_message_get_id (begun->user);

@@ -7,7 +7,15 @@
 
 G_DEFINE_FINAL_TYPE (KsChat, ks_chat, G_TYPE_OBJECT)
 
-enum { PROP_0, PROP_STATE, PROP_N_DONE, PROP_N_TOTAL, PROP_SESSION, PROP_READ_ONLY_REASON, N_PROPS };
+enum {
+  PROP_0,
+  PROP_STATE,
+  PROP_N_DONE,
+  PROP_N_TOTAL,
+  PROP_SESSION,
+  PROP_READ_ONLY_REASON,
+  N_PROPS
+};
 static GParamSpec *properties[N_PROPS];
 
 enum { SIGNAL_NOTICE, SIGNAL_FAILED, SIGNAL_ANSWERED, N_SIGNALS };
@@ -46,6 +54,8 @@ ks_chat_dispose (GObject *object)
 
   if (self->attachments != NULL)
     ks_chat_cancel_attachments (self);
+  if (self->library != NULL)
+    g_hash_table_remove (self->library->chats, self);
   g_clear_handle_id (&self->piece_source, g_source_remove);
   g_clear_handle_id (&self->store_source, g_source_remove);
   g_clear_object (&self->conversation);
@@ -83,8 +93,7 @@ ks_chat_class_init (KsChatClass *klass)
       g_param_spec_int ("state", NULL, NULL, 0, KS_CHAT_STOPPING, KS_CHAT_IDLE, read);
   properties[PROP_N_DONE] = g_param_spec_uint ("n-done", NULL, NULL, 0, G_MAXUINT, 0, read);
   properties[PROP_N_TOTAL] = g_param_spec_uint ("n-total", NULL, NULL, 0, G_MAXUINT, 0, read);
-  properties[PROP_SESSION] =
-      g_param_spec_object ("session", NULL, NULL, KS_TYPE_SESSION, read);
+  properties[PROP_SESSION] = g_param_spec_object ("session", NULL, NULL, KS_TYPE_SESSION, read);
   properties[PROP_READ_ONLY_REASON] =
       g_param_spec_string ("read-only-reason", NULL, NULL, NULL, read);
   g_object_class_install_properties (object_class, N_PROPS, properties);
@@ -112,6 +121,7 @@ ks_chat_new (KsLibrary *library, KsSession *session)
   KsChat *self = g_object_new (KS_TYPE_CHAT, NULL);
 
   self->library = g_object_ref (library);
+  g_hash_table_add (library->chats, self);
   self->session = session != NULL ? g_object_ref (session) : NULL;
   self->read_only_reason = g_strdup (ks_library_get_storage_error (library));
   if (session != NULL) {
@@ -149,7 +159,6 @@ void
 ks_chat_set_session (KsChat *self, KsSession *session)
 {
   g_set_object (&self->session, ks_library_adopt_session (self->library, session));
-  ks_library_register_chat (self->library, self);
   g_object_notify_by_pspec (G_OBJECT (self), properties[PROP_SESSION]);
 }
 
@@ -303,7 +312,7 @@ check_idle (KsChat *self)
   if (self->state != KS_CHAT_IDLE)
     return "An answer is being written: stop it first.";
   if (self->library->model_state == KS_MODEL_FAILED)
-    return self->library->model_error;
+    return self->library->model_failure->message;
   if (self->library->model_state == KS_MODEL_NONE)
     return "There is no model: choose one first.";
   return NULL;

@@ -20,13 +20,14 @@ struct _KsLibrary {
   char *models_dir;
   char *storage_error;
   gboolean closing;
+  gboolean store_idle; /* closing: nothing will be stored any more */
   GTask *close_task;
   guint n_write; /* store calls under way */
 
   /* sessions */
   GListStore *all, *shown; /* of KsSession; shown: all, or the hits of a search */
   GHashTable *known;       /* id -> KsSession */
-  GHashTable *chats;       /* id -> KsChat (weak) */
+  GHashTable *chats;       /* every KsChat there is; each leaves when it ends */
   GCancellable *search;    /* of the search whose hits are shown or awaited; NULL = none */
   guint list_source;
   gboolean opened, all_listed;
@@ -34,12 +35,15 @@ struct _KsLibrary {
   /* model */
   KsEngine *engine;
   KsModelState model_state;
-  char *model_name, *model_error;
+  char *model_name;
+  GError *model_failure;
   char *model_wanted; /* as asked for; NULL = the default */
   GCancellable *load_cancellable;
   KsEngineJob *load_job;
-  gboolean store_model;   /* the choice becomes the setting when it loads */
-  gboolean load_again;    /* another model was asked for meanwhile, or answers have to stop first */
+  gboolean had_model;   /* before the load that runs */
+  gboolean own_choice;  /* model_wanted stands in place of the command line's */
+  gboolean store_model; /* the choice becomes the setting when it loads */
+  gboolean load_again;  /* another model was asked for meanwhile, or answers have to stop first */
   KsMemoryView *idle_view; /* the device without a chat; NULL without a model */
 
   /* the slot */
@@ -73,7 +77,9 @@ void ks_library_open_sessions (KsLibrary *self);
 KsSession *ks_library_adopt_session (KsLibrary *self, KsSession *session);
 /* New, renamed or answered: to the top. */
 void ks_library_raise_session (KsLibrary *self, KsSession *session);
-void ks_library_register_chat (KsLibrary *self, KsChat *chat);
+/* Where its time belongs in the list. */
+void ks_library_show_session (KsLibrary *self, KsSession *session);
+void ks_library_forget_sessions (KsLibrary *self); /* all of them were deleted */
 void ks_library_clear_sessions (KsLibrary *self);
 
 /* --- ks-library-model.c --- */
@@ -85,8 +91,6 @@ void ks_library_start_model (KsLibrary *self);
 void ks_library_stop_model (KsLibrary *self);
 
 /* --- ks-library-target.c --- */
-/* (engine) What a target means for the model that was just loaded; data of a job. */
-void ks_library_apply_target (KsLibrary *self);
 void ks_library_clear_target (KsLibrary *self);
 guint64 ks_library_read_saved_target (KsLibrary *self);
 

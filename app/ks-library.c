@@ -112,9 +112,8 @@ ks_library_class_init (KsLibraryClass *klass)
   properties[PROP_TARGET_BYTES] =
       g_param_spec_uint64 ("target-bytes", NULL, NULL, 0, G_MAXUINT64, 0, read);
   g_object_class_install_properties (object_class, N_PROPS, properties);
-  signals[SIGNAL_NOTICE] =
-      g_signal_new ("notice", G_TYPE_FROM_CLASS (klass), G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
-                    G_TYPE_NONE, 1, G_TYPE_STRING);
+  signals[SIGNAL_NOTICE] = g_signal_new ("notice", G_TYPE_FROM_CLASS (klass), G_SIGNAL_RUN_LAST, 0,
+                                         NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_STRING);
 }
 
 static void
@@ -123,7 +122,7 @@ ks_library_init (KsLibrary *self)
   self->all = g_list_store_new (KS_TYPE_SESSION);
   self->shown = g_list_store_new (KS_TYPE_SESSION);
   self->known = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, g_object_unref);
-  self->chats = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
+  self->chats = g_hash_table_new (NULL, NULL);
   self->waiting = g_queue_new ();
 }
 
@@ -260,7 +259,7 @@ ks_library_close_async (KsLibrary *self, GAsyncReadyCallback callback, gpointer 
   if (self->active != NULL)
     ks_chat_stop (self->active);
   g_hash_table_iter_init (&iter, self->chats);
-  while (g_hash_table_iter_next (&iter, NULL, &chat))
+  while (g_hash_table_iter_next (&iter, &chat, NULL))
     ks_chat_cancel_attachments (chat);
   ks_library_check_closed (self);
 }

@@ -360,7 +360,8 @@ has_shape (const cJSON *gate, KsModelEntry *entry)
 }
 
 char *
-ks_model_registry_find_gate (KsModelRegistry *self, const char *model_path)
+ks_model_registry_find_gate (KsModelRegistry *self, const char *model_path,
+                             GCancellable *cancellable)
 {
   g_autofree char *folder = NULL, *hash = NULL, *found = NULL;
   g_autoptr (KsModelEntry) entry = NULL;
@@ -381,7 +382,7 @@ ks_model_registry_find_gate (KsModelRegistry *self, const char *model_path)
         !has_shape (gate, entry))
       continue;
     if (hash == NULL)
-      hash = ks_model_registry_hash (self, model_path, FALSE, NULL, NULL);
+      hash = ks_model_registry_hash (self, model_path, FALSE, cancellable, NULL);
     if (g_strcmp0 (hash, get_json_string (gate, "model_sha256")) == 0)
       found = g_build_filename (folder, file, NULL);
   }

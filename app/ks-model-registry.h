@@ -25,8 +25,10 @@ GPtrArray *ks_model_registry_list (KsModelRegistry *self, GPtrArray **out_proble
  * to a path; NULL = the default model.  KS_APP_ERROR_NO_MODEL with what to do. (transfer full) */
 char *ks_model_registry_resolve (KsModelRegistry *self, const char *name, GError **error);
 
-/* Gate for a model file, NULL when there is none. (transfer full) */
-char *ks_model_registry_find_gate (KsModelRegistry *self, const char *model_path);
+/* Gate for a model file, NULL when there is none or the search was cancelled (the hash of a large
+ * file takes a while). (transfer full) */
+char *ks_model_registry_find_gate (KsModelRegistry *self, const char *model_path,
+                                   GCancellable *cancellable);
 
 /* SHA-256 of a file in hex: remembered by path, size and time, or vouched for by the manifest
  * beside it in the same way; read anew when fresh. (transfer full) */

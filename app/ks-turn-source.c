@@ -50,8 +50,7 @@ ks_turn_source_list (GListModel *messages, guint n_message)
   n_message = MIN (n_message, g_list_model_get_n_items (messages));
   for (guint i = 0; i < n_message; i++) {
     g_autoptr (KsMessage) message = g_list_model_get_item (messages, i);
-    KsTurnSource *source =
-        sources->len > 0 ? g_ptr_array_index (sources, sources->len - 1) : NULL;
+    KsTurnSource *source = sources->len > 0 ? g_ptr_array_index (sources, sources->len - 1) : NULL;
 
     if (ks_message_get_role (message) == KS_MESSAGE_SYSTEM)
       continue; /* the session's settings hold the system text */
@@ -126,8 +125,7 @@ GPtrArray *
 ks_turn_source_make_texts (GPtrArray *sources, KsBlobStore *blobs, GCancellable *cancellable,
                            GError **error)
 {
-  g_autoptr (GPtrArray) texts =
-      g_ptr_array_new_with_free_func ((GDestroyNotify)ks_turn_text_free);
+  g_autoptr (GPtrArray) texts = g_ptr_array_new_with_free_func ((GDestroyNotify)ks_turn_text_free);
 
   for (guint i = 0; i < sources->len; i++) {
     const KsTurnSource *source = g_ptr_array_index (sources, i);

@@ -1,6 +1,7 @@
 /* ks-turn-source.h - one turn of a stored session, copied from its messages, and how it becomes the
  * text that a model reads: attachments from their blobs, the question last.
- * Threads: made on main; ks_turn_source_make_text and _make_texts run anywhere (they read files). */
+ * Threads: made on main; ks_turn_source_make_text and _make_texts run anywhere (they read files).
+ */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 

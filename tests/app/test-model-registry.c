@@ -148,13 +148,13 @@ test_gate (Fixture *f, gconstpointer data)
   g_assert_nonnull (hash);
   g_assert_cmpuint (strlen (hash), ==, 64);
   g_assert_cmpstr (hash, ==, again); /* the remembered one */
-  g_assert_null (ks_model_registry_find_gate (f->registry, f->model));
+  g_assert_null (ks_model_registry_find_gate (f->registry, f->model, NULL));
   write_gates (f, "00", 2);
-  g_assert_null (ks_model_registry_find_gate (f->registry, f->model));
+  g_assert_null (ks_model_registry_find_gate (f->registry, f->model, NULL));
   write_gates (f, hash, 3);
-  g_assert_null (ks_model_registry_find_gate (f->registry, f->model));
+  g_assert_null (ks_model_registry_find_gate (f->registry, f->model, NULL));
   write_gates (f, hash, 2);
-  found = ks_model_registry_find_gate (f->registry, f->model);
+  found = ks_model_registry_find_gate (f->registry, f->model, NULL);
   g_assert_cmpstr (found, ==, want);
 }
 

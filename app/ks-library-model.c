@@ -1,0 +1,501 @@
+/* ks-library-model.c - the model that is loaded, and which chat has it (the slot).
+ * Loading: find the file and its gate on a task's thread (a large file's hash takes time), load on
+ * the engine thread, then ask what the target is worth.  Another model: answers are stopped,
+ * conversations dropped, then the former one is freed and the new one loaded; when that fails there
+ * is none, and "model-error" says so.
+ * Threads: main; job functions run on the engine thread. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "app/ks-chat-internal.h"
+
+#include "app/ks-error.h"
+#include "app/ks-model-registry.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* --- the slot --- */
+
+static void
+grant_next (KsLibrary *self)
+{
+  g_autoptr (KsChat) chat = NULL;
+
+  if (self->active != NULL || self->model_state != KS_MODEL_READY || self->load_again)
+    return;
+  chat = g_queue_pop_head (self->waiting);
+  if (chat == NULL)
+    return;
+  /* The pool serves one conversation: the other one's makes room and is read again later. */
+  if (self->live != NULL && self->live != chat)
+    ks_chat_drop_conversation (self->live);
+  g_set_object (&self->live, chat);
+  self->active = g_object_ref (chat);
+  ks_chat_slot_granted (chat, NULL);
+}
+
+/* No model will come: whoever waits for one is told. */
+static void
+refuse_all (KsLibrary *self)
+{
+  KsChat *chat;
+
+  while ((chat = g_queue_pop_head (self->waiting)) != NULL) {
+    ks_chat_slot_granted (chat, self->model_failure);
+    g_object_unref (chat);
+  }
+}
+
+void
+ks_library_want_slot (KsLibrary *self, KsChat *chat)
+{
+  g_queue_push_tail (self->waiting, g_object_ref (chat));
+  if (self->model_state == KS_MODEL_FAILED)
+    refuse_all (self);
+  else
+    grant_next (self);
+}
+
+static void start_load (KsLibrary *self);
+
+void
+ks_library_release_slot (KsLibrary *self, KsChat *chat)
+{
+  if (g_queue_remove (self->waiting, chat))
+    g_object_unref (chat);
+  if (self->active == chat) {
+    g_clear_object (&self->active);
+    if (self->load_again && !self->closing)
+      start_load (self);
+    else
+      grant_next (self);
+  }
+  ks_library_check_closed (self);
+}
+
+/* --- loading --- */
+
+static void
+set_model_state (KsLibrary *self, KsModelState state)
+{
+  if (self->model_state == state)
+    return;
+  self->model_state = state;
+  ks_library_notify (self, "model-state");
+}
+
+static void
+fail_load (KsLibrary *self, const GError *error, gboolean had_model)
+{
+  g_clear_error (&self->model_failure);
+  self->model_failure = g_error_copy (error);
+  if (had_model)
+    g_prefix_error (&self->model_failure, "%s",
+                    "The model could not be changed, and the former one is not loaded any more: ");
+  g_clear_pointer (&self->model_name, g_free);
+  g_clear_pointer (&self->idle_view, ks_memory_view_free);
+  ks_library_notify (self, "model-name");
+  ks_library_notify (self, "model-error");
+  set_model_state (self, KS_MODEL_FAILED);
+  refuse_all (self);
+}
+
+/* What the engine thread tells of a model that was loaded. */
+typedef struct {
+  guint64 target_bytes; /* in: wanted, 0 = choose; out: in force */
+  gboolean strict;      /* in: leave the plan as the options made it */
+  guint64 ram_bytes;
+  guint64 min_bytes, max_bytes;
+  KsMemoryView *view;
+} Facts;
+
+static void
+free_facts (gpointer data)
+{
+  Facts *facts = data;
+
+  ks_memory_view_free (facts->view);
+  g_free (facts);
+}
+
+/* A newcomer's target: entries for an eighth of the trained length (at least 1,024, at most 4,096)
+ * in every stream, so that short talks keep everything and a document of some pages shows what
+ * choosing means; never more than half of the machine's memory. */
+static gboolean
+choose_target (KsEngineSetup *setup, guint64 ram_bytes, guint64 *out, GError **error)
+{
+  const guint64 mib = 1024 * 1024;
+  guint n_ctx = ks_model_get_shape (setup->model)->n_ctx_train;
+  guint64 entries = MIN (CLAMP (n_ctx / 8, 1024, 4096), MAX (n_ctx, 1));
+
+  if (!ks_engine_setup_count_target (setup, entries, out, error))
+    return FALSE;
+  *out = (*out + mib - 1) / mib * mib;
+  *out = MIN (*out, MAX (ram_bytes / 2, setup->plan.least_bytes));
+  return TRUE;
+}
+
+static KsMemoryView *
+make_idle_view (KsEngineSetup *setup)
+{
+  KsMemoryView *view = g_new0 (KsMemoryView, 1);
+
+  view->target_bytes = setup->plan.total_bytes;
+  view->weight_bytes = setup->plan.weight_bytes + setup->plan.gate_bytes;
+  view->scratch_bytes = setup->plan.scratch_bytes;
+  view->kv_budget_bytes = setup->plan.kv_bytes;
+  view->n_keep = setup->plan.n_keep;
+  view->n_layer = setup->layout.n_layer;
+  view->n_kv_head = setup->layout.n_kv_head;
+  view->by_stream = g_new0 (guint32, (gsize)view->n_layer * view->n_kv_head);
+  return view;
+}
+
+static gboolean
+facts_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
+{
+  Facts *facts = data;
+  KsEngineSetup *setup = ks_engine_get_setup (engine);
+  guint n_ctx = ks_model_get_shape (setup->model)->n_ctx_train;
+  guint64 whole = 0;
+
+  if (!facts->strict && facts->target_bytes == 0 &&
+      !choose_target (setup, facts->ram_bytes, &facts->target_bytes, error))
+    return FALSE;
+  if (!facts->strict && !ks_engine_setup_set_target (setup, facts->target_bytes, error))
+    return FALSE;
+  /* What the plan comes to is a little less than what was asked: pages are whole. */
+  if (facts->strict)
+    facts->target_bytes = setup->plan.total_bytes;
+  facts->min_bytes = setup->plan.least_bytes;
+  facts->target_bytes = MAX (facts->target_bytes, facts->min_bytes);
+  if (!ks_engine_setup_count_target (setup, MAX (n_ctx, 1), &whole, error))
+    return FALSE;
+  facts->max_bytes = MAX (MIN (whole, facts->ram_bytes / 4 * 3), facts->min_bytes);
+  facts->max_bytes = MAX (facts->max_bytes, facts->target_bytes);
+  facts->view = make_idle_view (setup);
+  facts->view->target_bytes = facts->target_bytes;
+  return TRUE;
+}
+
+typedef struct {
+  KsLibrary *library;
+  Facts *facts;
+} Loaded;
+
+static void
+finish_load (KsLibrary *self, const Facts *facts)
+{
+  self->min_bytes = facts->min_bytes;
+  self->max_bytes = facts->max_bytes;
+  self->target_bytes = facts->target_bytes;
+  ks_memory_view_free (self->idle_view);
+  self->idle_view = ks_memory_view_copy (facts->view);
+  g_clear_error (&self->model_failure);
+  if (self->store_model)
+    ks_settings_set_model (self->settings, self->model_wanted);
+  self->store_model = FALSE;
+  ks_library_notify (self, "model-name");
+  ks_library_notify (self, "model-error");
+  ks_library_notify (self, "target-bytes");
+  set_model_state (self, KS_MODEL_READY);
+}
+
+static void
+facts_cb (KsEngineJob *job, gpointer user_data)
+{
+  Loaded *loaded = user_data;
+  KsLibrary *self = loaded->library;
+  const GError *error = ks_engine_job_get_error (job);
+
+  g_clear_object (&self->load_job);
+  if (self->closing) {
+    ks_library_check_closed (self);
+  } else if (error != NULL) {
+    fail_load (self, error, FALSE);
+  } else {
+    GHashTableIter iter;
+    gpointer chat;
+
+    finish_load (self, loaded->facts);
+    g_hash_table_iter_init (&iter, self->chats);
+    while (g_hash_table_iter_next (&iter, &chat, NULL))
+      ks_chat_count_attachments (chat);
+    if (self->load_again)
+      start_load (self);
+    else
+      grant_next (self);
+  }
+  free_facts (loaded->facts);
+  g_free (loaded);
+  g_object_unref (self);
+}
+
+static guint64
+get_ram_bytes (void)
+{
+  long n_page = sysconf (_SC_PHYS_PAGES), page_bytes = sysconf (_SC_PAGESIZE);
+
+  return n_page > 0 && page_bytes > 0 ? (guint64)n_page * (guint64)page_bytes : (guint64)4 << 30;
+}
+
+/* The model is there: what is the target worth? */
+static void
+ask_facts (KsLibrary *self)
+{
+  Loaded *loaded = g_new0 (Loaded, 1);
+
+  loaded->library = g_object_ref (self);
+  loaded->facts = g_new0 (Facts, 1);
+  loaded->facts->ram_bytes = get_ram_bytes ();
+  loaded->facts->strict = self->options != NULL;
+  if (self->options == NULL)
+    loaded->facts->target_bytes = ks_library_read_saved_target (self);
+  self->load_job = ks_engine_job_new (facts_job, loaded->facts, NULL);
+  g_signal_connect (self->load_job, "finished", G_CALLBACK (facts_cb), loaded);
+  ks_engine_push (self->engine, self->load_job);
+}
+
+static void
+loaded_cb (KsEngineJob *job, gpointer user_data)
+{
+  g_autoptr (KsLibrary) self = user_data;
+  const GError *error = ks_engine_job_get_error (job);
+
+  g_clear_object (&self->load_job);
+  if (self->closing)
+    ks_library_check_closed (self);
+  else if (error != NULL)
+    fail_load (self, error, self->had_model);
+  else
+    ask_facts (self);
+}
+
+static void
+notice_cb (KsEngineJob *job, const char *text, gpointer user_data)
+{
+  ks_library_notice (user_data, text);
+}
+
+/* Made on a task's thread from what is asked for. */
+typedef struct {
+  char *wanted;
+  KsEngineOptions *options;
+  char *name;
+} Choice;
+
+static void
+free_choice (gpointer data)
+{
+  Choice *choice = data;
+
+  g_free (choice->wanted);
+  g_free (choice->name);
+  ks_engine_options_free (choice->options);
+  g_free (choice);
+}
+
+static void
+find_model (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+  Choice *choice = data;
+  g_autoptr (KsModelRegistry) registry = ks_model_registry_new (NULL, NULL);
+  g_autoptr (KsModelEntry) entry = NULL;
+  KsEngineOptions *options = choice->options;
+  GError *error = NULL;
+
+  if (options->model_path == NULL) {
+    options->model_path = ks_model_registry_resolve (registry, choice->wanted, &error);
+    if (options->model_path != NULL)
+      options->gate_path = ks_model_registry_find_gate (registry, options->model_path, cancellable);
+  }
+  if (error == NULL)
+    entry = ks_model_entry_new (options->model_path, &error);
+  if (error != NULL) {
+    g_task_return_error (task, error);
+    return;
+  }
+  choice->name = g_strdup (ks_model_entry_get_name (entry));
+  g_task_return_boolean (task, TRUE);
+}
+
+static void
+found_model_cb (GObject *source, GAsyncResult *result, gpointer user_data)
+{
+  KsLibrary *self = KS_LIBRARY (source);
+  Choice *choice = g_task_get_task_data (G_TASK (result));
+  g_autoptr (GError) error = NULL;
+
+  g_clear_object (&self->load_cancellable);
+  if (!g_task_propagate_boolean (G_TASK (result), &error)) {
+    if (!self->closing)
+      fail_load (self, error, self->had_model);
+    ks_library_check_closed (self);
+    return;
+  }
+  if (self->closing) {
+    ks_library_check_closed (self);
+    return;
+  }
+  g_free (self->model_name);
+  self->model_name = g_steal_pointer (&choice->name);
+  self->load_job = ks_engine_load (self->engine, choice->options);
+  g_signal_connect_object (self->load_job, "notice", G_CALLBACK (notice_cb), self, 0);
+  g_signal_connect (self->load_job, "finished", G_CALLBACK (loaded_cb), g_object_ref (self));
+}
+
+/* The options of the command line, or what the settings say. */
+static KsEngineOptions *
+make_options (KsLibrary *self)
+{
+  g_autofree char *policy = NULL;
+  KsEngineOptions *options;
+  ks_policy value;
+
+  if (self->options != NULL) {
+    options = ks_engine_options_copy (self->options);
+    if (self->own_choice) {
+      g_clear_pointer (&options->model_path, g_free);
+      g_clear_pointer (&options->gate_path, g_free);
+    }
+    return options;
+  }
+  options = ks_engine_options_new ();
+  options->n_thread = ks_settings_get_n_thread (self->settings);
+  /* Room for this many says nothing yet: the target is set when the model is known. */
+  options->budget.entries = 256;
+  policy = ks_settings_dup_policy (self->settings);
+  if (policy != NULL && ks_policy_parse (policy, &value))
+    options->policy = (int)value;
+  return options;
+}
+
+static void
+start_load (KsLibrary *self)
+{
+  g_autoptr (GTask) task = NULL;
+  Choice *choice = g_new0 (Choice, 1);
+
+  self->load_again = FALSE;
+  self->had_model = self->idle_view != NULL;
+  if (self->live != NULL)
+    ks_chat_drop_conversation (self->live);
+  g_clear_object (&self->live);
+  ks_library_clear_target (self);
+  choice->wanted = g_strdup (self->model_wanted);
+  choice->options = make_options (self);
+  set_model_state (self, KS_MODEL_LOADING);
+  self->load_cancellable = g_cancellable_new ();
+  task = g_task_new (self, self->load_cancellable, found_model_cb, NULL);
+  g_task_set_task_data (task, choice, free_choice);
+  g_task_run_in_thread (task, find_model);
+}
+
+void
+ks_library_start_model (KsLibrary *self)
+{
+  if (self->options == NULL)
+    self->model_wanted = ks_settings_dup_model (self->settings);
+  start_load (self);
+}
+
+void
+ks_library_stop_model (KsLibrary *self)
+{
+  if (self->load_cancellable != NULL)
+    g_cancellable_cancel (self->load_cancellable);
+  if (self->load_job != NULL)
+    ks_engine_job_cancel (self->load_job);
+}
+
+void
+ks_library_load_model (KsLibrary *self, const char *model)
+{
+  g_return_if_fail (KS_IS_LIBRARY (self));
+  if (self->closing)
+    return;
+  g_free (self->model_wanted);
+  self->model_wanted = model != NULL ? g_strdup (model) : ks_settings_dup_model (self->settings);
+  self->store_model = model != NULL;
+  self->own_choice = TRUE;
+  self->load_again = TRUE;
+  if (self->active != NULL)
+    ks_chat_stop (self->active); /* its end goes on */
+  else if (self->load_job == NULL && self->load_cancellable == NULL)
+    start_load (self);
+}
+
+/* --- what is asked --- */
+
+KsModelState
+ks_library_get_model_state (KsLibrary *self)
+{
+  g_return_val_if_fail (KS_IS_LIBRARY (self), KS_MODEL_NONE);
+  return self->model_state;
+}
+
+const char *
+ks_library_get_model_name (KsLibrary *self)
+{
+  g_return_val_if_fail (KS_IS_LIBRARY (self), NULL);
+  return self->model_name;
+}
+
+const GError *
+ks_library_get_model_failure (KsLibrary *self)
+{
+  g_return_val_if_fail (KS_IS_LIBRARY (self), NULL);
+  return self->model_failure;
+}
+
+const char *
+ks_library_get_model_error (KsLibrary *self)
+{
+  g_return_val_if_fail (KS_IS_LIBRARY (self), NULL);
+  return self->model_failure != NULL ? self->model_failure->message : NULL;
+}
+
+gboolean
+ks_library_can_see (KsLibrary *self)
+{
+  g_return_val_if_fail (KS_IS_LIBRARY (self), FALSE);
+  return FALSE; /* no vision tower is loaded by this version of the engine */
+}
+
+const char *
+ks_library_get_models_dir (KsLibrary *self)
+{
+  g_return_val_if_fail (KS_IS_LIBRARY (self), NULL);
+  if (self->models_dir == NULL) {
+    g_autoptr (KsModelRegistry) registry = ks_model_registry_new (NULL, NULL);
+
+    self->models_dir = g_strdup (ks_model_registry_get_models_dir (registry));
+  }
+  return self->models_dir;
+}
+
+static void
+list_models (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+  g_autoptr (KsModelRegistry) registry = ks_model_registry_new (NULL, NULL);
+
+  g_task_return_pointer (task, ks_model_registry_list (registry, NULL),
+                         (GDestroyNotify)g_ptr_array_unref);
+}
+
+void
+ks_library_list_models_async (KsLibrary *self, GCancellable *cancellable,
+                              GAsyncReadyCallback callback, gpointer user_data)
+{
+  g_autoptr (GTask) task = NULL;
+
+  g_return_if_fail (KS_IS_LIBRARY (self));
+  task = g_task_new (self, cancellable, callback, user_data);
+  g_task_run_in_thread (task, list_models);
+}
+
+GPtrArray *
+ks_library_list_models_finish (KsLibrary *self, GAsyncResult *result, GError **error)
+{
+  g_return_val_if_fail (g_task_is_valid (result, self), NULL);
+  return g_task_propagate_pointer (G_TASK (result), error);
+}

@@ -32,6 +32,10 @@ cli_options_clear (CliOptions *options)
   g_free (options->kv_budget);
   g_free (options->policy);
   g_strfreev (options->stops);
+  g_strfreev (options->attach);
+  g_free (options->system);
+  g_free (options->session);
+  g_free (options->password);
   *options = (CliOptions){0};
 }
 
@@ -126,6 +130,43 @@ cli_options_add_json (CliOptions *options, GOptionContext *context)
       {NULL, 0, 0, 0, NULL, NULL, NULL}};
 
   g_option_context_add_main_entries (context, entries, NULL);
+}
+
+static void
+add_conversation (CliOptions *options, GOptionContext *context)
+{
+  const GOptionEntry entries[] = {
+      {"attach", 'a', 0, G_OPTION_ARG_FILENAME_ARRAY, &options->attach,
+       "file that belongs to the first message: text or PDF, and pictures in a session; may be "
+       "given more than once",
+       "FILE"},
+      {"password", 0, 0, G_OPTION_ARG_STRING, &options->password,
+       "for encrypted documents (default: asked for on a terminal)", "TEXT"},
+      {"system", 's', 0, G_OPTION_ARG_STRING, &options->system,
+       "instruction in front of the conversation", "TEXT"},
+      {"session", 'S', 0, G_OPTION_ARG_STRING, &options->session,
+       "store everything in this session and go on with it: a number, a title, or 'new' (default: "
+       "nothing is stored)",
+       "SESSION"},
+      {NULL, 0, 0, 0, NULL, NULL, NULL}};
+
+  g_option_context_add_main_entries (context, entries, NULL);
+}
+
+gboolean
+cli_options_parse_talk (CliOptions *options, const char *arguments, const char *summary,
+                        const char *help, char ***args, int *out_exit)
+{
+  g_autoptr (GOptionContext) context = g_option_context_new (arguments);
+
+  add_conversation (options, context);
+  cli_options_add_model (options, context);
+  cli_options_add_memory (options, context);
+  cli_options_add_sampling (options, context);
+  cli_options_add_json (options, context);
+  g_option_context_set_summary (context, summary);
+  g_option_context_set_description (context, help);
+  return cli_parse (context, args, out_exit);
 }
 
 static gboolean
@@ -300,10 +341,48 @@ cli_options_make_engine (const CliOptions *options, GError **error)
   return g_steal_pointer (&out);
 }
 
-gboolean
-cli_options_has_temperature (const CliOptions *options)
+void
+cli_options_take_session (CliOptions *options, const KsSessionSettings *session)
 {
-  return options->temperature > UNSET_REAL;
+  gboolean has_budget =
+      options->budget != NULL || options->kv_budget != NULL || options->entries != CLI_UNSET;
+  ks_policy policy;
+
+  if (options->model == NULL && session->model != NULL)
+    options->model = g_strdup (session->model);
+  if (options->policy == NULL && !options->keep_everything && session->policy != NULL &&
+      ks_policy_parse (session->policy, &policy))
+    options->policy = g_strdup (session->policy);
+  if (!has_budget && session->kv_budget_bytes > 0)
+    options->kv_budget = g_strdup_printf ("%" G_GINT64_FORMAT, session->kv_budget_bytes);
+  else if (!has_budget && session->budget_bytes > 0)
+    options->budget = g_strdup_printf ("%" G_GINT64_FORMAT, session->budget_bytes);
+}
+
+/* A value between 0 and most, -1 (as the settings say) for everything else. */
+static double
+get_real (double value, double most)
+{
+  return value >= 0 && value <= most ? value : -1;
+}
+
+KsSessionSettings *
+cli_options_make_session (const CliOptions *options)
+{
+  KsSessionSettings *session = ks_session_settings_new ();
+
+  session->model = g_strdup (options->model);
+  session->system_prompt = g_strdup (options->system);
+  session->policy = g_strdup (options->keep_everything ? ks_policy_get_name (KS_POLICY_FULL)
+                                                       : options->policy);
+  session->temperature = get_real (options->temperature, 100);
+  session->top_p = get_real (options->top_p, 1);
+  session->min_p = get_real (options->min_p, 1);
+  session->repeat_penalty = get_real (options->repeat_penalty, 100);
+  session->top_k = MAX (options->top_k, -1);
+  session->seed = MAX (options->seed, -1);
+  session->max_tokens = options->max_tokens > 0 ? options->max_tokens : -1;
+  return session;
 }
 
 /* Takes a number that was given; what is out of range is told by the sampler, but NaN compares with
@@ -322,12 +401,15 @@ set_real (const char *name, double value, float *out, GError **error)
 }
 
 KsAnswerOptions *
-cli_options_make_answer (const CliOptions *options, GError **error)
+cli_options_make_answer (const CliOptions *options, const KsSessionSettings *session,
+                         gboolean greedy, GError **error)
 {
   g_autoptr (KsSettings) settings = ks_settings_new (NULL);
-  g_autoptr (KsAnswerOptions) out = ks_settings_make_answer_options (settings, NULL);
+  g_autoptr (KsAnswerOptions) out = ks_settings_make_answer_options (settings, session);
 
-  if (ks_settings_get_seed (settings) < 0)
+  if (greedy && (session == NULL || session->temperature < 0))
+    out->sampler.temperature = 0; /* one question wants one answer, the likeliest */
+  if (ks_settings_get_seed (settings) < 0 && (session == NULL || session->seed < 0))
     out->sampler.seed = ks_sampler_default_params ().seed; /* a terminal repeats itself */
   if (!set_real ("--temperature", options->temperature, &out->sampler.temperature, error) ||
       !set_real ("--top-p", options->top_p, &out->sampler.top_p, error) ||

@@ -26,6 +26,8 @@ typedef struct {
   int top_k, max_tokens;
   gint64 seed;
   char **stops;
+  /* conversation: ask and chat */
+  char **attach, *system, *session, *password;
   /* output */
   gboolean json;
 } CliOptions;
@@ -38,14 +40,24 @@ void cli_options_add_model (CliOptions *options, GOptionContext *context);
 void cli_options_add_memory (CliOptions *options, GOptionContext *context);
 void cli_options_add_sampling (CliOptions *options, GOptionContext *context);
 void cli_options_add_json (CliOptions *options, GOptionContext *context);
+/* All of the above and those of a conversation; takes args apart in place of cli_parse. */
+gboolean cli_options_parse_talk (CliOptions *options, const char *arguments, const char *summary,
+                                 const char *help, char ***args, int *out_exit);
 
 /* Finds the model and its gate and checks every value.  KS_APP_ERROR_USAGE names what is wrong. */
 KsEngineOptions *cli_options_make_engine (const CliOptions *options, GError **error);
-KsAnswerOptions *cli_options_make_answer (const CliOptions *options, GError **error);
+/* session: a stored session's own values, between the settings and the options; NULL = none.
+ * greedy: the likeliest token where nothing asks for a temperature. */
+KsAnswerOptions *cli_options_make_answer (const CliOptions *options,
+                                          const KsSessionSettings *session, gboolean greedy,
+                                          GError **error);
+/* Model, memory target and policy of a stored session where no option asks for others. */
+void cli_options_take_session (CliOptions *options, const KsSessionSettings *session);
+/* What a new session keeps of the options. (transfer full) */
+KsSessionSettings *cli_options_make_session (const CliOptions *options);
 /* The file that name stands for; NULL means $KEEPSAKE_MODEL, else the saved model, else the default
  * one. (transfer full) */
 char *cli_resolve_model (KsModelRegistry *registry, const char *name, GError **error);
-gboolean cli_options_has_temperature (const CliOptions *options);
 /* "24MiB" and the like, at least one byte; 0 for NULL. */
 gboolean cli_parse_bytes (const char *text, guint64 *out, GError **error);
 

@@ -77,7 +77,7 @@ progress_cb (KsEngineJob *job, guint n_done, guint n_total, gpointer user_data)
 {
   CliTalk *talk = user_data;
 
-  cli_progress_update (&talk->progress, "Reading", n_done, n_total);
+  cli_progress_update (&talk->progress, "Reading", "tokens", n_done, n_total);
   if (n_done == n_total)
     cli_progress_clear (&talk->progress);
 }
@@ -243,11 +243,8 @@ interrupt_cb (gpointer user_data)
 {
   CliTalk *talk = user_data;
 
-  if (talk->stopping) {
-    fflush (stdout);
-    fputs ("\nkeepsake-cli: cancelled\n", stderr);
-    _exit (CLI_CANCELLED); /* asked twice: do not wait for the step that runs */
-  }
+  if (talk->stopping)
+    cli_exit_interrupted (); /* asked twice: do not wait for the step that runs */
   cli_talk_stop (talk);
   return G_SOURCE_CONTINUE;
 }
@@ -274,10 +271,11 @@ attach_live (CliTalk *talk, const char *path, GError **error)
   if (text == NULL)
     return FALSE;
   if (n > KS_MEDIA_MAX_TEXT_BYTES - talk->n_attached) {
-    g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_TOO_LARGE,
-                 "%s and what is attached already hold more than %u MiB of text together: ask about "
-                 "them one after the other",
-                 name, KS_MEDIA_MAX_TEXT_BYTES >> 20);
+    g_set_error (
+        error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_TOO_LARGE,
+        "%s and what is attached already hold more than %u MiB of text together: ask about "
+        "them one after the other",
+        name, KS_MEDIA_MAX_TEXT_BYTES >> 20);
     return FALSE;
   }
   talk->n_attached += n;

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/cli-bench.h"
 
+#include "app/cli-media.h"
 #include "app/ks-data-dir.h"
 #include "app/ks-error.h"
 

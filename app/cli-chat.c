@@ -3,6 +3,8 @@
  * that the target can be moved in the middle of an answer. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/cli-answer.h"
+#include "app/cli-session.h"
+#include "app/cli-sessions.h"
 #include "app/ks-error.h"
 #include "media/ks-media.h"
 
@@ -15,18 +17,25 @@
 static const char help[] =
     "Lines are messages; lines that begin with / are commands (/help lists them). Ctrl-C stops "
     "the\n"
-    "answer and keeps the conversation, a second Ctrl-C ends the program.\n\n"
+    "answer and keeps the conversation, a second Ctrl-C ends the program. With --session the\n"
+    "conversation is stored while it is held, and a stored one goes on.\n\n"
     "Examples:\n"
     "  keepsake-cli chat\n"
     "  keepsake-cli chat --attach handbook.md --kv-budget 24MiB\n"
+    "  keepsake-cli chat --session new\n"
+    "  keepsake-cli chat --session \"Cable car\"\n"
     "  printf 'Hello\\n/stats\\n' | keepsake-cli chat --json\n\n"
     "Exit codes: 0 ended with /quit or the end of input, 1 failed, 2 wrong options, 3 does not "
     "fit\n"
     "the memory target, 4 not supported, 130 ended with Ctrl-C.";
 
 static const char commands_help[] =
-    "/attach FILE      add a text file to the next message\n"
+    "/attach FILE      add a file to the next message\n"
     "/continue         go on with an answer that was cut\n"
+    "/regenerate       answer the last question again (sessions)\n"
+    "/title TEXT       give the session another title\n"
+    "/export FORMAT [FILE]  write the session as md, json or html\n"
+    "/sessions         list the stored sessions\n"
     "/budget SIZE      memory for everything, from now on (also while an answer runs)\n"
     "/kv-budget SIZE   memory for keys and values only\n"
     "/entries M        the same as entries in each stream\n"
@@ -37,11 +46,11 @@ static const char commands_help[] =
 
 typedef struct {
   CliTalk talk;
-  KsAnswerOptions *answer_options;
-  KsEngineJob *job; /* the answer that runs, or NULL */
-  GQueue lines;     /* of char* */
-  GString *input;   /* the beginning of a line */
-  guint source;     /* watches standard input; 0 while enough is read or at its end */
+  GQueue lines;       /* of char* */
+  GString *input;     /* the beginning of a line */
+  guint source;       /* watches standard input; 0 while enough is read or at its end */
+  gboolean attaching; /* Ctrl-C means the file that is being read */
+  gboolean answering; /* a request runs, or its end was not told yet */
   gboolean terminal, json, eof, quit;
   int code;
 } Chat;
@@ -59,14 +68,29 @@ run_short_job (Chat *chat, KsEngineJob *take_job)
     cli_talk_print_facts (&chat->talk);
 }
 
+/* NULL, and why is printed, before a session's first request. */
+static KsConversation *
+get_conversation (Chat *chat)
+{
+  KsConversation *conversation = cli_talk_get_conversation (&chat->talk);
+
+  if (conversation == NULL)
+    cli_print_error ("the model has read nothing of this session yet: write a message first, or "
+                     "give the option when chat is started");
+  return conversation;
+}
+
 static void
 set_budget (Chat *chat, const char *which, const char *value)
 {
   g_autoptr (GError) error = NULL;
+  KsConversation *conversation = get_conversation (chat);
   ks_budget_request request = {0};
   guint64 amount = 0;
   gboolean ok;
 
+  if (conversation == NULL)
+    return;
   if (g_str_equal (which, "/entries"))
     ok = g_ascii_string_to_unsigned (value, 10, 1, G_MAXUINT32, &amount, &error);
   else
@@ -86,25 +110,32 @@ set_budget (Chat *chat, const char *which, const char *value)
     request.total_bytes = amount;
   else
     request.kv_bytes = amount;
-  run_short_job (chat, ks_conversation_set_budget (chat->talk.conversation, &request));
+  run_short_job (chat, ks_conversation_set_budget (conversation, &request));
 }
 
 static void
 set_policy (Chat *chat, const char *name)
 {
+  KsConversation *conversation = get_conversation (chat);
   ks_policy policy;
 
+  if (conversation == NULL)
+    return;
   if (!ks_policy_parse (name, &policy))
     cli_print_error ("there is no policy '%s': see keepsake-cli chat --help for their names", name);
   else
-    run_short_job (chat, ks_conversation_set_policy (chat->talk.conversation, policy));
+    run_short_job (chat, ks_conversation_set_policy (conversation, policy));
 }
 
 static void
 show_stats (Chat *chat)
 {
+  KsConversation *conversation = get_conversation (chat);
+
+  if (conversation == NULL)
+    return;
   if (chat->json) {
-    g_autoptr (KsMemoryStats) stats = ks_conversation_dup_stats (chat->talk.conversation);
+    g_autoptr (KsMemoryStats) stats = ks_conversation_dup_stats (conversation);
 
     if (stats != NULL)
       cli_print_json (cli_talk_make_json (&chat->talk));
@@ -130,17 +161,15 @@ run_memory_command (Chat *chat, const char *word, const char *rest)
 }
 
 static void
-finished_cb (KsEngineJob *job, gpointer user_data)
+tell_end (Chat *chat)
 {
-  Chat *chat = user_data;
-  const GError *error = ks_engine_job_get_error (job);
-  KsAnswerInfo info = ks_conversation_get_answer (chat->talk.conversation);
+  const GError *error = chat->talk.error;
+  KsAnswerInfo info = cli_talk_get_info (&chat->talk);
 
-  cli_progress_clear (&chat->talk.progress);
-  cli_talk_end_line (&chat->talk);
+  chat->answering = FALSE;
   if (error != NULL && !ks_error_is_cancelled (error))
     cli_print_error ("%s", error->message);
-  else if (error != NULL && info.end == KS_ANSWER_NONE)
+  else if (error != NULL && info.end == KS_ANSWER_NONE && chat->talk.session == NULL)
     cli_print_notice ("Cancelled before the message was read; it is dropped.");
   else if (error != NULL)
     cli_print_notice ("Cancelled; /continue goes on.");
@@ -150,16 +179,55 @@ finished_cb (KsEngineJob *job, gpointer user_data)
     cli_print_notice ("The answer met its limit; /continue goes on.");
   if (error == NULL && chat->terminal)
     cli_talk_print_facts (&chat->talk);
-  g_clear_object (&chat->job);
+}
+
+/* ok: the request has begun. */
+static void
+tell_begin (Chat *chat, gboolean ok, const GError *error)
+{
+  if (ok)
+    chat->answering = TRUE;
+  else
+    cli_print_error ("%s", error->message);
+}
+
+/* Commands about the stored session.  FALSE: word is none of them. */
+static gboolean
+run_session_command (Chat *chat, const char *word, const char *rest)
+{
+  g_auto (GStrv) parts = g_strsplit (rest, " ", 2);
+  CliSession *session = chat->talk.session;
+  g_autoptr (GError) error = NULL;
+  gboolean ok = TRUE;
+
+  if (g_str_equal (word, "/sessions")) {
+    (void)cli_sessions_list (chat->json);
+    return TRUE;
+  }
+  if (!g_str_equal (word, "/title") && !g_str_equal (word, "/export"))
+    return FALSE;
+  if (session == NULL)
+    cli_print_error ("nothing is stored here: start chat with --session new");
+  else if (g_str_equal (word, "/title"))
+    ok = cli_session_rename (session, rest, &error);
+  else
+    ok = cli_session_export (session, parts[0] != NULL ? parts[0] : "",
+                             parts[0] != NULL && parts[1] != NULL ? g_strstrip (parts[1]) : NULL,
+                             &error);
+  if (!ok)
+    cli_print_error ("%s", error->message);
+  return TRUE;
 }
 
 static void
-start (Chat *chat, KsEngineJob *take_job)
+attach (Chat *chat, const char *path)
 {
-  g_string_truncate (chat->talk.answer, 0);
-  chat->job = take_job;
-  cli_talk_watch (&chat->talk, chat->job);
-  g_signal_connect (chat->job, "finished", G_CALLBACK (finished_cb), chat);
+  g_autoptr (GError) error = NULL;
+
+  chat->attaching = TRUE;
+  if (!cli_talk_attach (&chat->talk, path, &error))
+    cli_print_error ("%s", error->message);
+  chat->attaching = FALSE;
 }
 
 static void
@@ -173,19 +241,21 @@ run_line (Chat *chat, const char *line)
   if (line[0] == '\0')
     return;
   if (line[0] != '/')
-    start (chat, ks_conversation_ask (chat->talk.conversation, line, chat->answer_options));
-  else if (run_memory_command (chat, word, rest))
+    tell_begin (chat, cli_talk_ask (&chat->talk, line, &error), error);
+  else if (run_memory_command (chat, word, rest) || run_session_command (chat, word, rest))
     return;
   else if (g_str_equal (word, "/continue"))
-    start (chat, ks_conversation_continue (chat->talk.conversation, chat->answer_options));
+    tell_begin (chat, cli_talk_continue (&chat->talk, &error), error);
+  else if (g_str_equal (word, "/regenerate"))
+    tell_begin (chat, cli_talk_regenerate (&chat->talk, &error), error);
   else if (g_str_equal (word, "/quit"))
     chat->quit = TRUE;
   else if (g_str_equal (word, "/help"))
     fputs (commands_help, stderr);
   else if (!g_str_equal (word, "/attach"))
     cli_print_error ("there is no command '%s': /help lists them", word);
-  else if (!cli_talk_attach (&chat->talk, rest, &error))
-    cli_print_error ("%s", error->message);
+  else
+    attach (chat, rest);
 }
 
 static void
@@ -194,7 +264,7 @@ take_line (Chat *chat, const char *text, gsize n)
   g_autofree char *line = g_utf8_make_valid (text, (gssize)n);
 
   g_strchomp (line);
-  if (chat->job != NULL && chat->terminal && line[0] == '/') {
+  if (chat->answering && chat->terminal && line[0] == '/') {
     g_auto (GStrv) parts = g_strsplit (line, " ", 2);
 
     if (run_memory_command (chat, parts[0], parts[1] != NULL ? g_strstrip (parts[1]) : ""))
@@ -245,8 +315,8 @@ input_cb (int fd, GIOCondition condition, gpointer user_data)
       g_string_truncate (chat->input, 0);
       chat->code = CLI_FAILED;
       chat->quit = TRUE;
-      if (chat->job != NULL)
-        ks_engine_job_cancel (chat->job);
+      if (chat->answering)
+        cli_talk_stop (&chat->talk);
     }
     /* A pipe is read no faster than it is answered; at a terminal commands act at once. */
     if (chat->terminal || (g_queue_is_empty (&chat->lines) && !chat->quit))
@@ -267,14 +337,15 @@ interrupt_cb (gpointer user_data)
 {
   Chat *chat = user_data;
 
-  if (chat->job != NULL && !ks_engine_job_is_cancelled (chat->job)) {
-    ks_engine_job_cancel (chat->job);
+  if (chat->attaching)
+    return G_SOURCE_CONTINUE;
+  if (chat->answering && !chat->talk.stopping) {
+    cli_talk_stop (&chat->talk);
     return G_SOURCE_CONTINUE;
   }
-  fflush (stdout);
-  fputs ("\nkeepsake-cli: cancelled\n", stderr);
-  if (chat->job != NULL)
-    _exit (CLI_CANCELLED); /* asked twice: do not wait for the step that runs */
+  if (chat->answering)
+    cli_exit_interrupted (); /* asked twice: do not wait for the step that runs */
+  cli_print_error ("cancelled");
   chat->code = CLI_CANCELLED;
   chat->quit = TRUE;
   return G_SOURCE_CONTINUE;
@@ -286,19 +357,23 @@ run_loop (Chat *chat)
   guint interrupt = cli_add_interrupt (interrupt_cb, chat);
   gboolean prompted = FALSE;
 
-  while (!chat->quit) {
-    if (chat->job == NULL && !g_queue_is_empty (&chat->lines)) {
+  while (!chat->quit || chat->answering) {
+    if (chat->answering && !chat->talk.busy)
+      tell_end (chat);
+    if (chat->quit && !chat->answering)
+      break;
+    if (!chat->answering && !chat->quit && !g_queue_is_empty (&chat->lines)) {
       g_autofree char *line = g_queue_pop_head (&chat->lines);
 
       run_line (chat, line);
       prompted = FALSE;
       continue;
     }
-    if (chat->job == NULL && chat->eof)
+    if (!chat->answering && chat->eof)
       break;
-    if (chat->source == 0 && chat->job == NULL && !chat->eof)
+    if (chat->source == 0 && !chat->answering && !chat->eof)
       chat->source = g_unix_fd_add (STDIN_FILENO, G_IO_IN | G_IO_HUP | G_IO_ERR, input_cb, chat);
-    if (chat->job == NULL && chat->terminal && !prompted) {
+    if (!chat->answering && chat->terminal && !prompted) {
       fputs ("> ", stdout);
       fflush (stdout);
       prompted = TRUE;
@@ -310,58 +385,27 @@ run_loop (Chat *chat)
   cli_remove_interrupt (interrupt);
 }
 
-static int
-run (const CliOptions *options, const char *system, char **attach)
-{
-  g_autoptr (GError) error = NULL;
-  Chat chat = {.json = options->json, .input = g_string_new (NULL)};
-
-  chat.terminal = isatty (STDIN_FILENO) && isatty (STDOUT_FILENO);
-  chat.answer_options = cli_options_make_answer (options, &error);
-  if (chat.answer_options == NULL) {
-    chat.code = cli_fail (error);
-  } else if (cli_talk_open (&chat.talk, options, &chat.code)) {
-    chat.answer_options->may_continue = TRUE;
-    ks_conversation_set_system (chat.talk.conversation, system);
-    for (guint i = 0; chat.code == CLI_OK && attach != NULL && attach[i] != NULL; i++)
-      if (!cli_talk_attach (&chat.talk, attach[i], &error))
-        chat.code = cli_fail (error);
-    if (chat.code == CLI_OK)
-      run_loop (&chat);
-  }
-  cli_talk_close (&chat.talk);
-  ks_answer_options_free (chat.answer_options);
-  g_queue_clear_full (&chat.lines, g_free);
-  g_string_free (chat.input, TRUE);
-  return chat.code;
-}
-
 int
 cli_chat_main (char **args)
 {
-  g_autoptr (GOptionContext) context = g_option_context_new (NULL);
-  g_autofree char *system = NULL;
-  g_auto (GStrv) attach = NULL, rest = g_strdupv (args);
+  g_auto (GStrv) rest = g_strdupv (args);
   g_auto (CliOptions) options;
-  int code = CLI_OK;
-  const GOptionEntry entries[] = {
-      {"attach", 'a', 0, G_OPTION_ARG_FILENAME_ARRAY, &attach,
-       "text file that belongs to the first message; may be given more than once", "FILE"},
-      {"system", 's', 0, G_OPTION_ARG_STRING, &system, "instruction in front of the conversation",
-       "TEXT"},
-      {NULL, 0, 0, 0, NULL, NULL, NULL}};
+  Chat chat = {.code = CLI_OK};
 
   cli_options_init (&options);
-  g_option_context_add_main_entries (context, entries, NULL);
-  cli_options_add_model (&options, context);
-  cli_options_add_memory (&options, context);
-  cli_options_add_sampling (&options, context);
-  cli_options_add_json (&options, context);
-  g_option_context_set_summary (context, "Talks in the terminal, inside a fixed amount of memory.");
-  g_option_context_set_description (context, help);
-  if (!cli_parse (context, &rest, &code))
-    return code;
+  if (!cli_options_parse_talk (&options, NULL,
+                               "Talks in the terminal, inside a fixed amount of memory.", help,
+                               &rest, &chat.code))
+    return chat.code;
   if (rest[1] != NULL)
     return cli_usage ("chat takes no arguments: for one question use keepsake-cli ask");
-  return run (&options, system, attach);
+  chat.json = options.json;
+  chat.terminal = isatty (STDIN_FILENO) && isatty (STDOUT_FILENO);
+  chat.input = g_string_new (NULL);
+  if (cli_talk_open (&chat.talk, &options, FALSE, &chat.code))
+    run_loop (&chat);
+  cli_talk_close (&chat.talk);
+  g_queue_clear_full (&chat.lines, g_free);
+  g_string_free (chat.input, TRUE);
+  return chat.code;
 }

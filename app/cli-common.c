@@ -14,8 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Reading less than this is over before a line of progress could be read. */
+/* What is over sooner needs no line of progress. */
 #define PROGRESS_MIN_TOKENS 256u
+#define PROGRESS_MIN_SECONDS 1.0
 
 static char *
 replace_controls (const char *text, const char *keep)
@@ -60,7 +61,7 @@ cli_guard_streams (void)
       (void)open ("/dev/null", O_RDWR); /* gets the lowest free number, which is fd */
 }
 
-static void
+static void G_GNUC_NORETURN
 end_interrupted (int number)
 {
   static const char text[] = "\nkeepsake-cli: cancelled\n";
@@ -71,14 +72,22 @@ end_interrupted (int number)
 }
 
 void
+cli_exit_interrupted (void)
+{
+  fflush (stdout);
+  end_interrupted (SIGINT);
+}
+
+void
 cli_guard_interrupt (void)
 {
   struct sigaction now = {.sa_handler = end_interrupted};
   struct sigaction before;
 
   sigemptyset (&now.sa_mask);
-  /* Who started the program may have decided that it is not to hear it. */
-  if (sigaction (SIGINT, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+  /* Not where who started the program decided that it is not to hear it, or while somebody
+   * listens. */
+  if (sigaction (SIGINT, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
     sigaction (SIGINT, &now, NULL);
 }
 
@@ -268,54 +277,6 @@ cli_print_json (cJSON *take_json)
   cJSON_Delete (take_json);
 }
 
-/* Takes result or *take_error over. */
-static char *
-take_text (KsMediaResult *result, const char *name, GError *take_error, gsize *out_n,
-           GError **error)
-{
-  g_autoptr (KsMediaResult) got = result;
-  char *text;
-
-  if (got == NULL && g_error_matches (take_error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_EMPTY)) {
-    g_error_free (take_error);
-    if (out_n != NULL)
-      *out_n = 0;
-    return g_strdup ("");
-  }
-  if (got == NULL) {
-    g_propagate_error (error, take_error);
-    return NULL;
-  }
-  text = g_steal_pointer (&got->text);
-  if (text == NULL)
-    g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_NOT_TEXT,
-                 "%s is a picture, not text: attach a text file or a PDF", name);
-  else if (out_n != NULL)
-    *out_n = got->n_text;
-  return text;
-}
-
-char *
-cli_load_text (const char *path, gsize *out_n, GError **error)
-{
-  g_autofree char *name = g_filename_display_basename (path);
-  GError *local = NULL;
-  KsMediaResult *result = ks_media_load (path, NULL, NULL, &local);
-
-  return take_text (result, name, local, out_n, error);
-}
-
-char *
-cli_load_text_bytes (const char *name, const void *data, gsize n, GError **error)
-{
-  g_autoptr (GBytes) bytes = g_bytes_new_static (data, n);
-  KsMediaOptions options = {.name = name};
-  GError *local = NULL;
-  KsMediaResult *result = ks_media_load_bytes (bytes, &options, NULL, &local);
-
-  return take_text (result, name, local, NULL, error);
-}
-
 void
 cli_progress_init (CliProgress *progress)
 {
@@ -326,14 +287,16 @@ cli_progress_init (CliProgress *progress)
 }
 
 void
-cli_progress_update (CliProgress *progress, const char *what, guint n_done, guint n_total)
+cli_progress_update (CliProgress *progress, const char *what, const char *unit, guint n_done,
+                     guint n_total)
 {
   double seconds = (double)(g_get_monotonic_time () - progress->begin_us) / 1e6;
 
-  if (!progress->enabled || n_total < PROGRESS_MIN_TOKENS)
+  if (!progress->enabled || n_total == 0 ||
+      (n_total < PROGRESS_MIN_TOKENS && seconds < PROGRESS_MIN_SECONDS))
     return;
-  fprintf (stderr, "\r\033[K%s: %u of %u tokens (%u%%), %.0f tokens/s", what, n_done, n_total,
-           (guint)(100ull * n_done / n_total), seconds > 0 ? n_done / seconds : 0.0);
+  fprintf (stderr, "\r\033[K%s: %u of %u %s (%u%%), %.0f %s/s", what, n_done, n_total, unit,
+           (guint)(100ull * n_done / n_total), seconds > 0 ? n_done / seconds : 0.0, unit);
   fflush (stderr);
   progress->shown = TRUE;
 }
@@ -354,9 +317,7 @@ interrupt_cb (gpointer data)
   KsEngineJob *job = data;
 
   if (ks_engine_job_is_cancelled (job)) {
-    fflush (stdout);
-    fputs ("\nkeepsake-cli: cancelled\n", stderr);
-    _exit (CLI_CANCELLED);
+    cli_exit_interrupted ();
   }
   ks_engine_job_cancel (job);
   return G_SOURCE_CONTINUE;

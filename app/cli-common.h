@@ -50,6 +50,8 @@ void cli_guard_interrupt (void);
 /* func hears Ctrl-C from now on, until the number is removed again. */
 guint cli_add_interrupt (GSourceFunc func, gpointer data);
 void cli_remove_interrupt (guint number);
+/* Ends the program at once, with the line and the code. */
+void cli_exit_interrupted (void) G_GNUC_NORETURN;
 /* Call last: the exit code, CLI_FAILED with a sentence when standard output could not be written.
  */
 int cli_finish_output (int code);
@@ -74,11 +76,6 @@ char *cli_format_count (guint64 n);
 /* Prints and frees; always valid UTF-8. */
 void cli_print_json (cJSON *take_json);
 
-/* Text of a user's file or bytes as UTF-8, read in the decoder worker; name is for sentences.
- * An empty file is an empty text; a picture is an error. (transfer full) */
-char *cli_load_text (const char *path, gsize *out_n, GError **error);
-char *cli_load_text_bytes (const char *name, const void *data, gsize n, GError **error);
-
 /* One line of progress on standard error, only on a terminal. */
 typedef struct {
   gboolean enabled, shown;
@@ -86,7 +83,9 @@ typedef struct {
 } CliProgress;
 
 void cli_progress_init (CliProgress *progress);
-void cli_progress_update (CliProgress *progress, const char *what, guint n_done, guint n_total);
+/* what: "Reading"; unit: "tokens". */
+void cli_progress_update (CliProgress *progress, const char *what, const char *unit, guint n_done,
+                          guint n_total);
 void cli_progress_clear (CliProgress *progress);
 
 /* Waits for the job; the first Ctrl-C cancels it, the second ends the program with CLI_CANCELLED.

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/cli-inspect.h"
 
+#include "app/cli-media.h"
 #include "app/ks-error.h"
 
 #include <errno.h>

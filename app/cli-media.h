@@ -7,12 +7,12 @@
 
 G_BEGIN_DECLS
 
-/* Text of a user's file or bytes as UTF-8; name is for sentences.  An empty file is an empty text, a
- * picture is an error. (transfer full) */
+/* Text of a user's file or bytes as UTF-8; name is for sentences.  An empty file is an empty text,
+ * a picture is an error. (transfer full) */
 char *cli_load_text (const char *path, gsize *out_n, GError **error);
 char *cli_load_text_bytes (const char *name, const void *data, gsize n, GError **error);
-/* The same with progress and Ctrl-C, for documents that take time.  *password (may be NULL) is tried
- * on an encrypted one; what is then typed on the terminal takes its place. */
+/* The same with progress and Ctrl-C, for documents that take time.  *password (may be NULL) is
+ * tried on an encrypted one; what is then typed on the terminal takes its place. */
 char *cli_load_document (const char *path, char **password, gsize *out_n, GError **error);
 
 /* Asks on the terminal without showing what is typed; NULL where there is none or the user gives

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/cli-options.h"
 
+#include "app/cli-common.h"
 #include "app/ks-error.h"
 
 #include <math.h>
@@ -373,8 +374,8 @@ cli_options_make_session (const CliOptions *options)
 
   session->model = g_strdup (options->model);
   session->system_prompt = g_strdup (options->system);
-  session->policy = g_strdup (options->keep_everything ? ks_policy_get_name (KS_POLICY_FULL)
-                                                       : options->policy);
+  session->policy =
+      g_strdup (options->keep_everything ? ks_policy_get_name (KS_POLICY_FULL) : options->policy);
   session->temperature = get_real (options->temperature, 100);
   session->top_p = get_real (options->top_p, 1);
   session->min_p = get_real (options->min_p, 1);

@@ -199,6 +199,14 @@ delete_sessions (KsStore *store, gpointer data, GError **error)
   return TRUE;
 }
 
+int
+cli_sessions_list (gboolean json)
+{
+  Request request = {.json = json};
+
+  return cli_run_on_store (FALSE, list, &request);
+}
+
 /* --- commands --- */
 
 #define EXIT_CODES                                                                                 \

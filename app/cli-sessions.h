@@ -7,5 +7,7 @@
 G_BEGIN_DECLS
 
 int cli_sessions_show_main (char **args);
+/* Prints all of them, newest first. */
+int cli_sessions_list (gboolean json);
 
 G_END_DECLS

@@ -25,7 +25,8 @@ gboolean
 ks_error_is_cancelled (const GError *error)
 {
   return g_error_matches (error, KS_ENGINE_ERROR, KS_ERR_CANCELLED) ||
-         g_error_matches (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+         g_error_matches (error, G_IO_ERROR, G_IO_ERROR_CANCELLED) ||
+         g_error_matches (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_CANCELLED);
 }
 
 gboolean

@@ -181,14 +181,26 @@ tell_end (Chat *chat)
     cli_talk_print_facts (&chat->talk);
 }
 
-/* ok: the request has begun. */
-static void
-tell_begin (Chat *chat, gboolean ok, const GError *error)
+/* What asks the model.  FALSE: word is none of the commands that do. */
+static gboolean
+run_request (Chat *chat, const char *word, const char *line)
 {
-  if (ok)
+  g_autoptr (GError) error = NULL;
+  gboolean begun;
+
+  if (line[0] != '/')
+    begun = cli_talk_ask (&chat->talk, line, &error);
+  else if (g_str_equal (word, "/continue"))
+    begun = cli_talk_continue (&chat->talk, &error);
+  else if (g_str_equal (word, "/regenerate"))
+    begun = cli_talk_regenerate (&chat->talk, &error);
+  else
+    return FALSE;
+  if (begun)
     chat->answering = TRUE;
   else
     cli_print_error ("%s", error->message);
+  return TRUE;
 }
 
 /* Commands about the stored session.  FALSE: word is none of them. */
@@ -236,19 +248,11 @@ run_line (Chat *chat, const char *line)
   g_auto (GStrv) parts = g_strsplit (line, " ", 2);
   const char *word = parts[0] != NULL ? parts[0] : "";
   const char *rest = parts[0] != NULL && parts[1] != NULL ? g_strstrip (parts[1]) : "";
-  g_autoptr (GError) error = NULL;
 
-  if (line[0] == '\0')
+  if (line[0] == '\0' || run_request (chat, word, line) || run_memory_command (chat, word, rest) ||
+      run_session_command (chat, word, rest))
     return;
-  if (line[0] != '/')
-    tell_begin (chat, cli_talk_ask (&chat->talk, line, &error), error);
-  else if (run_memory_command (chat, word, rest) || run_session_command (chat, word, rest))
-    return;
-  else if (g_str_equal (word, "/continue"))
-    tell_begin (chat, cli_talk_continue (&chat->talk, &error), error);
-  else if (g_str_equal (word, "/regenerate"))
-    tell_begin (chat, cli_talk_regenerate (&chat->talk, &error), error);
-  else if (g_str_equal (word, "/quit"))
+  if (g_str_equal (word, "/quit"))
     chat->quit = TRUE;
   else if (g_str_equal (word, "/help"))
     fputs (commands_help, stderr);

@@ -71,7 +71,8 @@ list_models (KsModelRegistry *registry, gboolean as_json)
   cJSON_AddStringToObject (json, "folder", ks_model_registry_get_models_dir (registry));
   for (guint i = 0; i < entries->len; i++) {
     KsModelEntry *entry = g_ptr_array_index (entries, i);
-    g_autofree char *gate = ks_model_registry_find_gate (registry, ks_model_entry_get_path (entry), NULL);
+    g_autofree char *gate =
+        ks_model_registry_find_gate (registry, ks_model_entry_get_path (entry), NULL);
     g_autofree char *params = format_params (ks_model_entry_get_n_params (entry));
     g_autofree char *bytes = cli_format_bytes (ks_model_entry_get_n_bytes (entry));
     g_autofree char *file = cli_dup_printable (ks_model_entry_get_file_name (entry));

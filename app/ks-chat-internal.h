@@ -54,6 +54,9 @@ struct _KsChat {
   guint piece_source; /* timer that shows it */
   guint store_source; /* timer that stores what streams */
   gboolean store_busy, store_failed;
+
+  KsAnswerOptions *answer_options; /* of the command line; NULL = from the settings */
+  GError *failure;                 /* of the last answer; NULL = it did not fail */
 };
 
 KsChat *ks_chat_new (KsLibrary *library, KsSession *session);

@@ -242,6 +242,13 @@ end_run (KsChat *self, KsMessageState state, const char *problem)
   g_object_unref (self); /* of the run */
 }
 
+static void
+fail_run (KsChat *self, const GError *error)
+{
+  self->failure = g_error_copy (error);
+  end_run (self, KS_MESSAGE_FAILED, error->message);
+}
+
 /* Stopped or failed before the model was asked. */
 static void
 give_up (KsChat *self, const GError *error)
@@ -249,7 +256,7 @@ give_up (KsChat *self, const GError *error)
   if (self->run.stop || error == NULL || ks_error_is_cancelled (error))
     end_run (self, KS_MESSAGE_STOPPED, NULL);
   else
-    end_run (self, KS_MESSAGE_FAILED, error->message);
+    fail_run (self, error);
 }
 
 /* --- answering --- */
@@ -333,7 +340,7 @@ answered_cb (KsEngineJob *job, gpointer user_data)
   book_turn (self, info.end);
   self->run.n_prompt = info.n_prompt;
   if (error != NULL && !cancelled) {
-    end_run (self, KS_MESSAGE_FAILED, error->message);
+    fail_run (self, error);
     return;
   }
   if (cancelled && info.end == KS_ANSWER_NONE && self->run.kind != KS_RUN_CONTINUE)
@@ -346,7 +353,9 @@ static KsAnswerOptions *
 make_options (KsChat *self)
 {
   KsAnswerOptions *options =
-      ks_settings_make_answer_options (self->library->settings, self->settings);
+      self->answer_options != NULL
+          ? ks_answer_options_copy (self->answer_options)
+          : ks_settings_make_answer_options (self->library->settings, self->settings);
 
   options->may_continue = TRUE;
   /* Another draw for each branch of an answer. */
@@ -663,6 +672,7 @@ ks_chat_start_run (KsChat *self, KsRunKind kind, gint64 parent, KsMessage *user,
   Beginning *beginning = g_new0 (Beginning, 1);
 
   g_object_ref (self); /* of the run */
+  g_clear_error (&self->failure);
   self->run.kind = kind;
   g_set_object (&self->run.user, user);
   if (kind == KS_RUN_CONTINUE) {

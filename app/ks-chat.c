@@ -75,6 +75,8 @@ ks_chat_finalize (GObject *object)
   g_string_free (self->piece, TRUE);
   g_free (self->policy);
   g_free (self->read_only_reason);
+  ks_answer_options_free (self->answer_options);
+  g_clear_error (&self->failure);
   g_clear_object (&self->library);
   G_OBJECT_CLASS (ks_chat_parent_class)->finalize (object);
 }

@@ -17,7 +17,8 @@ readonly RUN_PACKAGES=(
 readonly TEST_PACKAGES=(
   git g++ libsimde-dev shellcheck codespell
   xvfb xauth dbus at-spi2-core fonts-dejavu-core fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji
-  gsettings-desktop-schemas appstream desktop-file-utils
+  gsettings-desktop-schemas appstream desktop-file-utils locales
+  python3-gi gir1.2-atspi-2.0 xdotool xclip imagemagick
 )
 readonly APT_OPTIONS=(
   -o Acquire::Retries=2 -o Acquire::http::Timeout=30 -o Acquire::https::Timeout=30

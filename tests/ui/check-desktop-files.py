@@ -55,6 +55,10 @@ def check_desktop(path):
 def check_metainfo(path):
     root = ET.parse(path).getroot()
     complaints = run("appstreamcli", "validate", "--no-net", path)
+    # The program has no home page of its own; newer validators call that a warning.
+    graded = [line for line in complaints if re.match(r"\s*[EW]: ", line)]
+    if graded and all("url-homepage-missing" in line for line in graded):
+        complaints = []
     summary = root.findtext("summary")
     if root.findtext("id") != ID or root.findtext("launchable") != ID + ".desktop":
         complaints.append("metainfo is not named by the id")

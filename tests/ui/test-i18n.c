@@ -6,6 +6,36 @@
 
 #include <locale.h>
 
+/* Newer C libraries translate nothing in C.UTF-8, and a bare system has no other locale: one is
+ * made. (transfer full) its folder */
+static char *
+make_locale (void)
+{
+  g_autoptr (GError) error = NULL;
+  char *dir = g_dir_make_tmp ("keepsake-locale-XXXXXX", &error);
+  g_autofree char *path = g_build_filename (dir, "en_US.UTF-8", NULL);
+  const char *argv[] = {"localedef", "-i", "en_US", "-f", "UTF-8", path, NULL};
+  int status;
+
+  g_assert_no_error (error);
+  g_spawn_sync (NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL, &status,
+                &error);
+  g_assert_no_error (error);
+  g_spawn_check_wait_status (status, &error);
+  g_assert_no_error (error);
+  g_setenv ("LOCPATH", dir, TRUE);
+  return dir;
+}
+
+static void
+remove_locale (const char *dir)
+{
+  const char *argv[] = {"rm", "-rf", dir, NULL};
+
+  g_assert_true (g_spawn_sync (NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL,
+                               NULL, NULL, NULL));
+}
+
 static const char *
 translate (const char *language, const char *sentence)
 {
@@ -20,14 +50,16 @@ translate (const char *language, const char *sentence)
 static void
 test_languages (void)
 {
-  g_autofree char *locale_dir = ks_locale_dir_dup ();
+  g_autofree char *locale_dir = ks_locale_dir_dup (), *made = make_locale ();
 
-  g_assert_nonnull (setlocale (LC_ALL, "C.UTF-8")); /* exists everywhere; LANGUAGE then decides */
+  g_unsetenv ("LC_ALL");
+  g_assert_nonnull (setlocale (LC_ALL, "en_US.UTF-8")); /* LANGUAGE then decides */
   g_assert_nonnull (bindtextdomain (GETTEXT_PACKAGE, locale_dir));
   bind_textdomain_codeset (GETTEXT_PACKAGE, "UTF-8");
   g_assert_cmpstr (translate ("de", "_Cancel"), ==, "A_bbrechen");
   g_assert_cmpstr (translate ("ko", "_Cancel"), ==, "취소(_C)");
   g_assert_cmpstr (translate ("xx", "_Cancel"), ==, "_Cancel");
+  remove_locale (made);
 }
 
 int

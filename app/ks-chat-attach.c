@@ -1,66 +1,348 @@
-/* ks-chat-attach.c - pending attachments of a chat. */
+/* ks-chat-attach.c - pending attachments of a chat: added, loaded by ks-attach-job, counted in
+ * tokens, taken by the next message.  One that failed or was removed leaves no blob behind, unless
+ * something else has the same bytes.
+ * Threads: main. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/ks-chat-internal.h"
 
+#include "app/ks-attach-job.h"
+#include "app/ks-error.h"
 #include "app/ks-pending-attachment-internal.h"
+#include "media/ks-media.h"
+
+#define MAX_ATTACHMENTS 64u
+
+static KsPendingAttachment *
+peek_pending (KsChat *self, guint i)
+{
+  g_autoptr (KsPendingAttachment) pending =
+      g_list_model_get_item (G_LIST_MODEL (self->attachments), i);
+
+  return pending; /* the list keeps it */
+}
+
+static guint
+get_n_pending (KsChat *self)
+{
+  return g_list_model_get_n_items (G_LIST_MODEL (self->attachments));
+}
+
+/* --- blobs that nothing needs --- */
+
+static gpointer
+remove_blob (KsStore *store, gpointer hash, GError **error)
+{
+  return GINT_TO_POINTER (ks_store_remove_unused_blob (store, hash, error));
+}
+
+static gboolean
+is_pending_anywhere (KsLibrary *library, const char *hash)
+{
+  GHashTableIter iter;
+  gpointer chat;
+
+  g_hash_table_iter_init (&iter, library->chats);
+  while (g_hash_table_iter_next (&iter, &chat, NULL))
+    for (guint i = 0; i < get_n_pending (chat); i++) {
+      KsPendingAttachment *pending = peek_pending (chat, i);
+      KsAttachment *attachment = ks_pending_attachment_get_attachment (pending);
+
+      if (g_strcmp0 (ks_pending_attachment_get_hash (pending), hash) == 0 ||
+          (attachment != NULL && g_strcmp0 (ks_attachment_get_text_hash (attachment), hash) == 0))
+        return TRUE;
+    }
+  return FALSE;
+}
 
 static void
-add_failed (KsChat *self, const char *name)
+drop_blob (KsChat *self, const char *hash)
 {
-  g_autoptr (KsPendingAttachment) pending = ks_pending_attachment_new (name);
-
-  ks_pending_attachment_set_state (pending, KS_PENDING_FAILED, "Files cannot be attached yet.");
-  g_list_store_append (self->attachments, pending);
+  if (hash == NULL || self->library->closing || is_pending_anywhere (self->library, hash))
+    return;
+  /* Nobody waits for it; should it fail, the next start sweeps. */
+  ks_session_service_call_async (self->library->service, remove_blob, g_strdup (hash), g_free, NULL,
+                                 NULL, NULL, NULL);
 }
 
-void
-ks_chat_attach_file (KsChat *self, GFile *file)
-{
-  g_autofree char *name = g_file_get_basename (file);
+/* --- tokens --- */
 
-  add_failed (self, name);
+static void
+counted_cb (guint n_tokens, gpointer user)
+{
+  ks_pending_attachment_set_n_tokens (user, n_tokens);
 }
 
-void
-ks_chat_attach_bytes (KsChat *self, const char *name, GBytes *bytes)
+static void
+count_tokens (KsChat *self, KsPendingAttachment *pending)
 {
-  add_failed (self, name);
-}
+  GBytes *message = ks_pending_attachment_get_message (pending);
 
-void
-ks_chat_unlock_attachment (KsChat *self, KsPendingAttachment *attachment, const char *password)
-{
-}
-
-void
-ks_chat_remove_attachment (KsChat *self, KsPendingAttachment *attachment)
-{
-  guint position;
-
-  if (g_list_store_find (self->attachments, attachment, &position))
-    g_list_store_remove (self->attachments, position);
-}
-
-GPtrArray *
-ks_chat_take_attachments (KsChat *self)
-{
-  return NULL;
-}
-
-const char *
-ks_chat_check_attachments (KsChat *self)
-{
-  if (g_list_model_get_n_items (G_LIST_MODEL (self->attachments)) > 0)
-    return "An attachment could not be opened: remove it.";
-  return NULL;
+  if (message == NULL || self->library->model_state != KS_MODEL_READY || self->library->closing)
+    return;
+  /* The pending attachment cancels it when it goes. */
+  ks_pending_attachment_set_count (
+      pending, ks_token_count_start (self->library->engine, message, counted_cb, pending));
 }
 
 void
 ks_chat_count_attachments (KsChat *self)
 {
+  for (guint i = 0; i < get_n_pending (self); i++)
+    count_tokens (self, peek_pending (self, i));
+}
+
+/* --- loading --- */
+
+typedef struct {
+  KsChat *chat;
+  KsPendingAttachment *pending;
+} Load;
+
+static void
+progress_cb (double progress, gpointer user)
+{
+  Load *load = user;
+
+  if (ks_pending_attachment_get_state (load->pending) == KS_PENDING_LOADING)
+    ks_pending_attachment_set_progress (load->pending, progress);
+}
+
+static gboolean
+fits_message (KsChat *self, KsPendingAttachment *added)
+{
+  gsize n_bytes = 0;
+
+  for (guint i = 0; i < get_n_pending (self); i++) {
+    GBytes *message = ks_pending_attachment_get_message (peek_pending (self, i));
+
+    if (message != NULL && peek_pending (self, i) != added)
+      n_bytes += g_bytes_get_size (message);
+  }
+  return n_bytes + g_bytes_get_size (ks_pending_attachment_get_message (added)) <=
+         KS_MEDIA_MAX_TEXT_BYTES;
+}
+
+static void
+tell_blind (KsChat *self, KsAttachment *attachment)
+{
+  if (self->told_blind || ks_attachment_get_kind (attachment) != KS_ATTACHMENT_IMAGE ||
+      ks_library_can_see (self->library))
+    return;
+  self->told_blind = TRUE;
+  ks_chat_emit_notice (self, "This model cannot see pictures: they are stored and shown, and the "
+                             "model is told their names.");
+}
+
+static void
+take_result (KsChat *self, KsPendingAttachment *pending, KsAttachJob *job)
+{
+  ks_pending_attachment_set_message (pending, job->message);
+  if (!fits_message (self, pending)) {
+    ks_pending_attachment_set_state (pending, KS_PENDING_FAILED,
+                                     "The attachments hold more than 64 MiB of text together: send "
+                                     "them in several messages.");
+    return;
+  }
+  ks_pending_attachment_take_result (pending, g_object_ref (job->attachment),
+                                     g_steal_pointer (&job->thumbnail), job->warning);
+  tell_blind (self, job->attachment);
+  count_tokens (self, pending);
+}
+
+static void
+take_failure (KsChat *self, KsPendingAttachment *pending, const GError *error)
+{
+  gboolean was_wrong = FALSE;
+
+  if (ks_error_is_password (error, &was_wrong)) {
+    ks_pending_attachment_set_state (pending, KS_PENDING_PASSWORD,
+                                     was_wrong ? error->message : NULL);
+    return;
+  }
+  ks_pending_attachment_set_state (pending, KS_PENDING_FAILED, error->message);
+}
+
+static void
+loaded_cb (GObject *source, GAsyncResult *result, gpointer user_data)
+{
+  g_autofree Load *load = user_data;
+  g_autoptr (KsChat) self = load->chat;
+  g_autoptr (KsPendingAttachment) pending = load->pending;
+  g_autoptr (GError) error = NULL;
+  KsAttachJob *job = NULL;
+  gboolean done = ks_attach_job_run_finish (result, &job, &error);
+
+  ks_library_end_write (self->library);
+  if (!g_list_store_find (self->attachments, pending, NULL)) {
+    drop_blob (self, job->hash); /* removed meanwhile */
+    return;
+  }
+  ks_pending_attachment_set_hash (pending, job->hash);
+  if (done)
+    take_result (self, pending, job);
+  else
+    take_failure (self, pending, error);
+  if (ks_pending_attachment_get_state (pending) == KS_PENDING_FAILED) {
+    ks_pending_attachment_set_hash (pending, NULL);
+    drop_blob (self, job->hash);
+  }
+}
+
+static void
+start_load (KsChat *self, KsPendingAttachment *pending, KsAttachJob *take_job)
+{
+  Load *load = g_new0 (Load, 1);
+
+  load->chat = g_object_ref (self);
+  load->pending = g_object_ref (pending);
+  take_job->name = g_strdup (ks_pending_attachment_get_name (pending));
+  take_job->blobs = ks_session_service_ref_blobs (self->library->service);
+  ks_pending_attachment_set_progress (pending, -1);
+  ks_pending_attachment_set_state (pending, KS_PENDING_LOADING, NULL);
+  ks_library_begin_write (self->library);
+  ks_attach_job_run_async (take_job, progress_cb, ks_pending_attachment_renew_cancellable (pending),
+                           loaded_cb, load);
+}
+
+/* --- what the window asks --- */
+
+/* FALSE: it was added as one that failed, or not at all. */
+static gboolean
+add_pending (KsChat *self, KsPendingAttachment *pending)
+{
+  guint n = get_n_pending (self);
+
+  if (n > MAX_ATTACHMENTS || self->library->closing)
+    return FALSE; /* one too many says it for all */
+  g_list_store_append (self->attachments, pending);
+  if (n < MAX_ATTACHMENTS && self->read_only_reason == NULL)
+    return TRUE;
+  ks_pending_attachment_set_state (pending, KS_PENDING_FAILED,
+                                   self->read_only_reason != NULL
+                                       ? self->read_only_reason
+                                       : "A message takes at most 64 attachments: the rest was "
+                                         "left out.");
+  return FALSE;
+}
+
+void
+ks_chat_attach_file (KsChat *self, GFile *file)
+{
+  g_autoptr (KsPendingAttachment) pending = NULL;
+  g_autofree char *path = NULL, *base = NULL, *name = NULL;
+  KsAttachJob *job;
+
+  g_return_if_fail (KS_IS_CHAT (self) && G_IS_FILE (file));
+  base = g_file_get_basename (file);
+  name = g_filename_display_name (base != NULL ? base : "file");
+  pending = ks_pending_attachment_new (name);
+  if (!add_pending (self, pending))
+    return;
+  path = g_file_get_path (file);
+  if (path == NULL || !g_file_is_native (file)) {
+    ks_pending_attachment_set_state (pending, KS_PENDING_FAILED,
+                                     "Only files on this computer can be attached: copy it here "
+                                     "first.");
+    return;
+  }
+  job = g_new0 (KsAttachJob, 1);
+  job->path = g_steal_pointer (&path);
+  start_load (self, pending, job);
+}
+
+void
+ks_chat_attach_bytes (KsChat *self, const char *name, GBytes *bytes)
+{
+  g_autoptr (KsPendingAttachment) pending = NULL;
+  KsAttachJob *job;
+
+  g_return_if_fail (KS_IS_CHAT (self) && name != NULL && bytes != NULL);
+  pending = ks_pending_attachment_new (name);
+  if (!add_pending (self, pending))
+    return;
+  job = g_new0 (KsAttachJob, 1);
+  job->bytes = g_bytes_ref (bytes);
+  start_load (self, pending, job);
+}
+
+void
+ks_chat_unlock_attachment (KsChat *self, KsPendingAttachment *attachment, const char *password)
+{
+  KsAttachJob *job;
+
+  g_return_if_fail (KS_IS_CHAT (self) && KS_IS_PENDING_ATTACHMENT (attachment) && password != NULL);
+  if (ks_pending_attachment_get_state (attachment) != KS_PENDING_PASSWORD ||
+      !g_list_store_find (self->attachments, attachment, NULL) || self->library->closing)
+    return;
+  job = g_new0 (KsAttachJob, 1);
+  job->hash = g_strdup (ks_pending_attachment_get_hash (attachment));
+  job->password = g_strdup (password);
+  start_load (self, attachment, job);
+}
+
+void
+ks_chat_remove_attachment (KsChat *self, KsPendingAttachment *attachment)
+{
+  g_autoptr (KsPendingAttachment) pending = NULL;
+  guint position;
+
+  g_return_if_fail (KS_IS_CHAT (self) && KS_IS_PENDING_ATTACHMENT (attachment));
+  if (!g_list_store_find (self->attachments, attachment, &position))
+    return;
+  pending = g_object_ref (attachment);
+  ks_pending_attachment_cancel (pending);
+  ks_pending_attachment_set_count (pending, NULL);
+  g_list_store_remove (self->attachments, position);
+  drop_blob (self, ks_pending_attachment_get_hash (pending));
+  if (ks_pending_attachment_get_attachment (pending) != NULL)
+    drop_blob (self, ks_attachment_get_text_hash (ks_pending_attachment_get_attachment (pending)));
+}
+
+/* --- what the chat asks --- */
+
+GPtrArray *
+ks_chat_take_attachments (KsChat *self)
+{
+  GPtrArray *taken;
+
+  if (get_n_pending (self) == 0)
+    return NULL;
+  taken = g_ptr_array_new_with_free_func (g_object_unref);
+  for (guint i = 0; i < get_n_pending (self); i++)
+    g_ptr_array_add (taken, g_list_model_get_item (G_LIST_MODEL (self->attachments), i));
+  g_list_store_remove_all (self->attachments);
+  return taken;
+}
+
+void
+ks_chat_give_back_attachments (KsChat *self, GPtrArray *taken)
+{
+  if (taken != NULL)
+    g_list_store_splice (self->attachments, 0, 0, taken->pdata, taken->len);
+}
+
+const char *
+ks_chat_check_attachments (KsChat *self)
+{
+  for (guint i = 0; i < get_n_pending (self); i++)
+    switch (ks_pending_attachment_get_state (peek_pending (self, i))) {
+    case KS_PENDING_LOADING:
+      return "An attachment is still being read: wait for it, or remove it.";
+    case KS_PENDING_PASSWORD:
+      return "An attachment needs its password: enter it, or remove the attachment.";
+    case KS_PENDING_FAILED:
+      return "An attachment could not be read: remove it.";
+    default:
+      break;
+    }
+  return NULL;
 }
 
 void
 ks_chat_cancel_attachments (KsChat *self)
 {
+  for (guint i = 0; i < get_n_pending (self); i++) {
+    ks_pending_attachment_cancel (peek_pending (self, i));
+    ks_pending_attachment_set_count (peek_pending (self, i), NULL);
+  }
 }

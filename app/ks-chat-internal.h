@@ -27,6 +27,7 @@ typedef struct {
   GArray *reads;    /* KsTurnIds of texts */
   char *message;    /* text of the message that is answered; NULL for CONTINUE */
   guint n_prompt;
+  GPtrArray *pending; /* KsPendingAttachment that were taken for it */
 } KsRun;
 
 typedef struct {
@@ -73,8 +74,8 @@ void ks_chat_emit_answered (KsChat *self, KsMessage *message);
 void ks_chat_reload (KsChat *self);
 
 /* --- ks-chat-run.c --- */
-/* parent: what the first new message follows, 0 = start; text and attachments: of a new user's
- * message, NULL for REGENERATE and CONTINUE, whose turn is user and answer. */
+/* parent: what the first new message follows, 0 = start; text and attachments (of KsAttachment): of
+ * a new user's message, NULL for REGENERATE and CONTINUE, whose turn is user and answer. */
 void ks_chat_start_run (KsChat *self, KsRunKind kind, gint64 parent, KsMessage *user,
                         KsMessage *answer, const char *text, GPtrArray *attachments);
 /* The library's answer to ks_library_want_slot. */
@@ -130,8 +131,10 @@ gpointer ks_chat_store_open (KsStore *store, gpointer session, GError **error); 
 char *ks_chat_make_title (const char *text, GPtrArray *attachments);
 
 /* --- ks-chat-attach.c --- */
-/* Takes the READY ones out; (transfer full) of KsAttachment, NULL when there are none. */
+/* Takes all out; (transfer full) of KsPendingAttachment, NULL when there are none. */
 GPtrArray *ks_chat_take_attachments (KsChat *self);
+/* The message could not be stored: what was taken is pending again.  NULL is allowed. */
+void ks_chat_give_back_attachments (KsChat *self, GPtrArray *taken);
 /* NULL when all are READY, else why a message cannot be sent. */
 const char *ks_chat_check_attachments (KsChat *self);
 /* The model is there, or another one: tokens are counted anew. */

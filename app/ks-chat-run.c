@@ -32,6 +32,7 @@ clear_run (KsChat *self)
   g_clear_pointer (&run->texts, g_ptr_array_unref);
   g_clear_pointer (&run->reads, g_array_unref);
   g_clear_pointer (&run->message, g_free);
+  g_clear_pointer (&run->pending, g_ptr_array_unref);
   *run = (KsRun){0};
 }
 
@@ -486,7 +487,7 @@ make_texts (GTask *task, gpointer source, gpointer data, GCancellable *cancellab
 static void
 made_texts_cb (GObject *source, GAsyncResult *result, gpointer user_data)
 {
-  KsChat *self = KS_CHAT (source);
+  g_autoptr (KsChat) self = user_data;
   Texts *texts = g_task_get_task_data (G_TASK (result));
   g_autoptr (GError) error = NULL;
 
@@ -574,7 +575,8 @@ prepare (KsChat *self)
     ks_chat_set_state (self, KS_CHAT_REREADING);
   }
   self->run.cancellable = g_cancellable_new ();
-  task = g_task_new (self, self->run.cancellable, made_texts_cb, NULL);
+  /* Without a source object: its thread may be the last to let go of a task. */
+  task = g_task_new (NULL, self->run.cancellable, made_texts_cb, g_object_ref (self));
   g_task_set_task_data (task, texts, free_texts);
   g_task_run_in_thread (task, make_texts);
 }
@@ -621,6 +623,7 @@ typedef struct {
 static void
 begin_failed (KsChat *self, const GError *error)
 {
+  ks_chat_give_back_attachments (self, self->run.pending);
   clear_run (self);
   ks_chat_set_state (self, KS_CHAT_IDLE);
   ks_chat_emit_failed (self, error);
@@ -639,6 +642,8 @@ begun_cb (GObject *source, GAsyncResult *result, gpointer user_data)
   KsBegun *begun = ks_session_service_call_finish (self->library->service, result, &error);
 
   ks_library_end_write (self->library);
+  if (begun != NULL)
+    g_clear_pointer (&self->run.pending, g_ptr_array_unref);
   if (begun == NULL) {
     begin_failed (self, error);
     return;

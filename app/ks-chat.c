@@ -351,9 +351,10 @@ is_blank (const char *text)
 gboolean
 ks_chat_send (KsChat *self, const char *text, const char **out_reason)
 {
-  g_autoptr (GPtrArray) attachments = NULL;
+  g_autoptr (GPtrArray) attachments = g_ptr_array_new_with_free_func (g_object_unref);
   g_autofree char *valid = NULL;
   const char *reason;
+  GPtrArray *taken;
   KsMessage *last;
 
   g_return_val_if_fail (KS_IS_CHAT (self), FALSE);
@@ -368,10 +369,14 @@ ks_chat_send (KsChat *self, const char *text, const char **out_reason)
     *out_reason = reason;
   if (reason != NULL)
     return FALSE;
-  attachments = ks_chat_take_attachments (self);
+  taken = ks_chat_take_attachments (self);
+  for (guint i = 0; taken != NULL && i < taken->len; i++)
+    g_ptr_array_add (attachments, g_object_ref (ks_pending_attachment_get_attachment (
+                                      g_ptr_array_index (taken, i))));
   last = peek_message (self, 0);
   ks_chat_start_run (self, KS_RUN_SEND, last != NULL ? ks_message_get_id (last) : 0, NULL, NULL,
                      valid, attachments);
+  self->run.pending = taken;
   return TRUE;
 }
 

@@ -321,7 +321,7 @@ find_model (GTask *task, gpointer source, gpointer data, GCancellable *cancellab
 static void
 found_model_cb (GObject *source, GAsyncResult *result, gpointer user_data)
 {
-  KsLibrary *self = KS_LIBRARY (source);
+  g_autoptr (KsLibrary) self = user_data;
   Choice *choice = g_task_get_task_data (G_TASK (result));
   g_autoptr (GError) error = NULL;
 
@@ -385,7 +385,8 @@ start_load (KsLibrary *self)
   choice->options = make_options (self);
   set_model_state (self, KS_MODEL_LOADING);
   self->load_cancellable = g_cancellable_new ();
-  task = g_task_new (self, self->load_cancellable, found_model_cb, NULL);
+  /* Without a source object: its thread may be the last to let go of a task. */
+  task = g_task_new (NULL, self->load_cancellable, found_model_cb, g_object_ref (self));
   g_task_set_task_data (task, choice, free_choice);
   g_task_run_in_thread (task, find_model);
 }
@@ -482,15 +483,29 @@ list_models (GTask *task, gpointer source, gpointer data, GCancellable *cancella
                          (GDestroyNotify)g_ptr_array_unref);
 }
 
+static void
+listed_models_cb (GObject *source, GAsyncResult *result, gpointer user_data)
+{
+  g_autoptr (GTask) task = user_data;
+  GError *error = NULL;
+  GPtrArray *models = g_task_propagate_pointer (G_TASK (result), &error);
+
+  if (models != NULL)
+    g_task_return_pointer (task, models, (GDestroyNotify)g_ptr_array_unref);
+  else
+    g_task_return_error (task, error);
+}
+
 void
 ks_library_list_models_async (KsLibrary *self, GCancellable *cancellable,
                               GAsyncReadyCallback callback, gpointer user_data)
 {
-  g_autoptr (GTask) task = NULL;
+  g_autoptr (GTask) work = NULL;
 
   g_return_if_fail (KS_IS_LIBRARY (self));
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_run_in_thread (task, list_models);
+  work = g_task_new (NULL, cancellable, listed_models_cb,
+                     g_task_new (self, cancellable, callback, user_data));
+  g_task_run_in_thread (work, list_models);
 }
 
 GPtrArray *

@@ -4,17 +4,16 @@
 #pragma once
 
 #include "app/ks-pending-attachment.h"
+#include "app/ks-token-count.h"
 
 #include <gio/gio.h>
 
 G_BEGIN_DECLS
 
 KsPendingAttachment *ks_pending_attachment_new (const char *name);
-/* Where it comes from: one of the two, kept until it is READY, for another try with a password. */
-void ks_pending_attachment_set_path (KsPendingAttachment *self, const char *path);
-const char *ks_pending_attachment_get_path (KsPendingAttachment *self);
-void ks_pending_attachment_set_bytes (KsPendingAttachment *self, GBytes *bytes);
-GBytes *ks_pending_attachment_get_bytes (KsPendingAttachment *self);
+/* The blob with its bytes, once they are stored; NULL before. */
+void ks_pending_attachment_set_hash (KsPendingAttachment *self, const char *hash);
+const char *ks_pending_attachment_get_hash (KsPendingAttachment *self);
 /* Of the load that runs; a new one for each. (transfer none) */
 GCancellable *ks_pending_attachment_renew_cancellable (KsPendingAttachment *self);
 void ks_pending_attachment_cancel (KsPendingAttachment *self);
@@ -27,8 +26,10 @@ void ks_pending_attachment_set_state (KsPendingAttachment *self, KsPendingState 
 void ks_pending_attachment_take_result (KsPendingAttachment *self, KsAttachment *take_attachment,
                                         KsPixels *take_thumbnail, const char *warning);
 void ks_pending_attachment_set_n_tokens (KsPendingAttachment *self, guint n_tokens);
-/* Bytes of text that it adds to a message. */
-void ks_pending_attachment_set_n_text (KsPendingAttachment *self, gsize n_text);
-gsize ks_pending_attachment_get_n_text (KsPendingAttachment *self);
+/* What it adds to a message, NULL before READY: counted again when the model is another one. */
+void ks_pending_attachment_set_message (KsPendingAttachment *self, GBytes *message);
+GBytes *ks_pending_attachment_get_message (KsPendingAttachment *self);
+/* The count that runs; a former one is cancelled. */
+void ks_pending_attachment_set_count (KsPendingAttachment *self, KsTokenCount *count);
 
 G_END_DECLS

@@ -21,13 +21,13 @@ static GParamSpec *properties[N_PROPS];
 struct _KsPendingAttachment {
   GObject parent_instance;
   char *name, *error, *warning;
-  char *path;    /* source, or */
-  GBytes *bytes; /* source */
+  char *hash;
+  GBytes *message;
+  KsTokenCount *count;
   GCancellable *cancellable;
   KsPendingState state;
   double progress;
   guint n_tokens;
-  gsize n_text;
   KsPixels *thumbnail;
   KsAttachment *attachment;
 };
@@ -74,11 +74,12 @@ ks_pending_attachment_finalize (GObject *object)
 {
   KsPendingAttachment *self = KS_PENDING_ATTACHMENT (object);
 
+  ks_pending_attachment_set_count (self, NULL);
   g_clear_object (&self->cancellable);
   g_clear_object (&self->attachment);
   g_clear_pointer (&self->thumbnail, ks_pixels_unref);
-  g_clear_pointer (&self->bytes, g_bytes_unref);
-  g_free (self->path);
+  g_clear_pointer (&self->message, g_bytes_unref);
+  g_free (self->hash);
   g_free (self->name);
   g_free (self->error);
   g_free (self->warning);
@@ -121,27 +122,18 @@ ks_pending_attachment_new (const char *name)
 }
 
 void
-ks_pending_attachment_set_path (KsPendingAttachment *self, const char *path)
+ks_pending_attachment_set_hash (KsPendingAttachment *self, const char *hash)
 {
-  self->path = g_strdup (path);
+  char *copy = g_strdup (hash);
+
+  g_free (self->hash);
+  self->hash = copy;
 }
 
 const char *
-ks_pending_attachment_get_path (KsPendingAttachment *self)
+ks_pending_attachment_get_hash (KsPendingAttachment *self)
 {
-  return self->path;
-}
-
-void
-ks_pending_attachment_set_bytes (KsPendingAttachment *self, GBytes *bytes)
-{
-  self->bytes = g_bytes_ref (bytes);
-}
-
-GBytes *
-ks_pending_attachment_get_bytes (KsPendingAttachment *self)
-{
-  return self->bytes;
+  return self->hash;
 }
 
 GCancellable *
@@ -199,8 +191,6 @@ ks_pending_attachment_take_result (KsPendingAttachment *self, KsAttachment *take
   self->thumbnail = take_thumbnail;
   g_free (self->warning);
   self->warning = g_strdup (warning);
-  /* The bytes are a blob now; what is decoded again is decoded from there. */
-  g_clear_pointer (&self->bytes, g_bytes_unref);
   notify (self, PROP_KIND);
   notify (self, PROP_N_PAGES);
   notify (self, PROP_WARNING);
@@ -211,6 +201,7 @@ ks_pending_attachment_take_result (KsPendingAttachment *self, KsAttachment *take
 void
 ks_pending_attachment_set_n_tokens (KsPendingAttachment *self, guint n_tokens)
 {
+  self->count = NULL; /* it has ended, or nothing is counted */
   if (self->n_tokens == n_tokens)
     return;
   self->n_tokens = n_tokens;
@@ -218,15 +209,24 @@ ks_pending_attachment_set_n_tokens (KsPendingAttachment *self, guint n_tokens)
 }
 
 void
-ks_pending_attachment_set_n_text (KsPendingAttachment *self, gsize n_text)
+ks_pending_attachment_set_message (KsPendingAttachment *self, GBytes *message)
 {
-  self->n_text = n_text;
+  g_clear_pointer (&self->message, g_bytes_unref);
+  self->message = g_bytes_ref (message);
 }
 
-gsize
-ks_pending_attachment_get_n_text (KsPendingAttachment *self)
+GBytes *
+ks_pending_attachment_get_message (KsPendingAttachment *self)
 {
-  return self->n_text;
+  return self->message;
+}
+
+void
+ks_pending_attachment_set_count (KsPendingAttachment *self, KsTokenCount *count)
+{
+  if (self->count != NULL)
+    ks_token_count_cancel (self->count);
+  self->count = count;
 }
 
 const char *

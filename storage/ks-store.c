@@ -191,6 +191,17 @@ ks_store_remove_unused (KsStore *self, GHashTable *hashes, GError **error)
   return ks_database_end (self->database, done, error);
 }
 
+gboolean
+ks_store_remove_unused_blob (KsStore *self, const char *hash, GError **error)
+{
+  g_autoptr (GHashTable) hashes = g_hash_table_new (g_str_hash, g_str_equal);
+
+  g_return_val_if_fail (KS_IS_STORE (self), FALSE);
+  g_return_val_if_fail (hash != NULL, FALSE);
+  g_hash_table_add (hashes, (gpointer)hash);
+  return ks_store_remove_unused (self, hashes, error);
+}
+
 static gboolean
 sweep (KsStore *self, GError **error)
 {

@@ -38,6 +38,8 @@ gboolean ks_store_rename_session (KsStore *self, gint64 id, const char *title, G
 gboolean ks_store_delete_session (KsStore *self, gint64 id, GError **error);
 gboolean ks_store_restore_session (KsStore *self, gint64 id, GError **error);
 gboolean ks_store_purge (KsStore *self, GError **error);
+/* Removes a blob that no attachment refers to; one that is in use stays. */
+gboolean ks_store_remove_unused_blob (KsStore *self, const char *hash, GError **error);
 /* Everything: database, WAL, backups, blobs.  Errors: LOCKED while another process answers. */
 gboolean ks_store_delete_all (KsStore *self, GError **error);
 KsSessionSettings *ks_store_get_settings (KsStore *self, gint64 session, GError **error);

@@ -1,0 +1,257 @@
+/* ks-attach-job.c - see ks-attach-job.h. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "app/ks-attach-job.h"
+
+#include "app/ks-error.h"
+#include "app/ks-prompt-builder.h"
+#include "media/ks-media.h"
+
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <string.h>
+
+#define THUMBNAIL_PX 256
+
+/* What the decoder tells, on its way to main: the newest value wins. */
+typedef struct {
+  gatomicrefcount n_ref;
+  GMutex lock;
+  guint n_done, n_total;
+  gboolean posted;
+  KsAttachProgress func; /* NULL when nobody looks any more; main */
+  gpointer user;
+} Relay;
+
+typedef struct {
+  KsAttachJob *job;
+  Relay *relay;
+} Work;
+
+void
+ks_attach_job_free (KsAttachJob *job)
+{
+  if (job == NULL)
+    return;
+  g_free (job->name);
+  g_free (job->path);
+  g_free (job->hash);
+  g_free (job->password);
+  g_free (job->warning);
+  g_clear_pointer (&job->bytes, g_bytes_unref);
+  g_clear_pointer (&job->message, g_bytes_unref);
+  g_clear_pointer (&job->thumbnail, ks_pixels_unref);
+  g_clear_object (&job->blobs);
+  g_clear_object (&job->attachment);
+  g_free (job);
+}
+
+static void
+relay_unref (Relay *relay)
+{
+  if (!g_atomic_ref_count_dec (&relay->n_ref))
+    return;
+  g_mutex_clear (&relay->lock);
+  g_free (relay);
+}
+
+static gboolean
+tell_cb (gpointer data)
+{
+  Relay *relay = data;
+  double progress;
+
+  g_mutex_lock (&relay->lock);
+  progress = relay->n_total > 0 ? (double)relay->n_done / relay->n_total : -1;
+  relay->posted = FALSE;
+  g_mutex_unlock (&relay->lock);
+  if (relay->func != NULL)
+    relay->func (MIN (progress, 1.0), relay->user);
+  return G_SOURCE_REMOVE;
+}
+
+/* On the thread that works. */
+static void
+progress_cb (guint n_done, guint n_total, gpointer user)
+{
+  Relay *relay = user;
+  gboolean post;
+
+  g_mutex_lock (&relay->lock);
+  relay->n_done = n_done;
+  relay->n_total = n_total;
+  post = !relay->posted;
+  relay->posted = TRUE;
+  g_mutex_unlock (&relay->lock);
+  if (!post)
+    return;
+  g_atomic_ref_count_inc (&relay->n_ref);
+  g_idle_add_full (G_PRIORITY_DEFAULT_IDLE, tell_cb, relay, (GDestroyNotify)relay_unref);
+}
+
+static gboolean
+check_source (KsAttachJob *job, GError **error)
+{
+  guint64 n_bytes = job->bytes != NULL ? g_bytes_get_size (job->bytes) : 0;
+  GStatBuf st;
+
+  if (job->path != NULL) {
+    if (g_stat (job->path, &st) != 0) {
+      g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_FAILED, "%s cannot be opened: %s",
+                   job->name, g_strerror (errno));
+      return FALSE;
+    }
+    if (S_ISDIR (st.st_mode)) {
+      g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_UNKNOWN_TYPE,
+                   "%s is a folder: attach the files in it", job->name);
+      return FALSE;
+    }
+    n_bytes = (guint64)st.st_size;
+  }
+  if (n_bytes <= KS_ATTACH_MAX_BYTES)
+    return TRUE;
+  g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_TOO_LARGE,
+               "%s is larger than 1 GiB: attach a part of it", job->name);
+  return FALSE;
+}
+
+static gboolean
+store_source (KsAttachJob *job, GCancellable *cancellable, GError **error)
+{
+  if (job->hash != NULL)
+    return TRUE;
+  if (job->blobs == NULL) {
+    g_set_error_literal (error, KS_STORAGE_ERROR, KS_STORAGE_ERROR_FAILED,
+                         "Files cannot be attached because sessions cannot be stored.");
+    return FALSE;
+  }
+  if (!check_source (job, error))
+    return FALSE;
+  if (job->path != NULL) {
+    job->hash = ks_blob_store_add_file (job->blobs, job->path, cancellable, &job->n_bytes, error);
+  } else {
+    job->n_bytes = g_bytes_get_size (job->bytes);
+    job->hash = ks_blob_store_add (job->blobs, job->bytes, error);
+  }
+  return job->hash != NULL;
+}
+
+static KsAttachmentKind
+get_kind (KsMediaKind kind)
+{
+  switch (kind) {
+  case KS_MEDIA_PDF:
+    return KS_ATTACHMENT_PDF;
+  case KS_MEDIA_IMAGE:
+    return KS_ATTACHMENT_IMAGE;
+  default:
+    return KS_ATTACHMENT_TEXT;
+  }
+}
+
+static char *
+make_warning (const KsMediaResult *result)
+{
+  if (result->kind != KS_MEDIA_PDF || result->n_pages_without_text == 0)
+    return g_strdup (result->warning);
+  return g_strdup_printf ("%u of %u pages hold no text (scanned, perhaps): they cannot be read%s%s",
+                          result->n_pages_without_text, result->n_pages,
+                          result->warning != NULL ? "; " : "",
+                          result->warning != NULL ? result->warning : "");
+}
+
+static GBytes *
+make_message (KsAttachJob *job, const KsMediaResult *result)
+{
+  g_autoptr (KsPromptBuilder) builder = ks_prompt_builder_new ();
+  char *text;
+
+  if (result->kind == KS_MEDIA_IMAGE)
+    ks_prompt_builder_add_picture (builder, job->name);
+  else
+    ks_prompt_builder_add_document (builder, job->name, result->text != NULL ? result->text : "");
+  text = ks_prompt_builder_take_message (builder, "");
+  return g_bytes_new_take (text, strlen (text));
+}
+
+static gboolean
+decode (Work *work, GCancellable *cancellable, GError **error)
+{
+  KsAttachJob *job = work->job;
+  KsMediaOptions options = {.name = job->name,
+                            .password = job->password,
+                            .max_side_px = THUMBNAIL_PX,
+                            .progress = progress_cb,
+                            .user = work->relay};
+  g_autofree char *path = ks_blob_store_get_path (job->blobs, job->hash), *text_hash = NULL;
+  g_autoptr (KsMediaResult) result = ks_media_load (path, &options, cancellable, error);
+
+  if (result == NULL)
+    return FALSE;
+  if (result->text != NULL) {
+    g_autoptr (GBytes) text = g_bytes_new (result->text, result->n_text);
+
+    text_hash = ks_blob_store_add (job->blobs, text, error);
+    if (text_hash == NULL)
+      return FALSE;
+  }
+  job->attachment =
+      ks_attachment_new (get_kind (result->kind), job->name, job->hash, job->n_bytes, text_hash,
+                         result->n_pages, result->width_px, result->height_px);
+  job->thumbnail = g_steal_pointer (&result->pixels);
+  job->warning = make_warning (result);
+  job->message = make_message (job, result);
+  return TRUE;
+}
+
+static void
+run (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+  Work *work = data;
+  GError *error = NULL;
+
+  if (store_source (work->job, cancellable, &error) && decode (work, cancellable, &error))
+    g_task_return_boolean (task, TRUE);
+  else
+    g_task_return_error (task, error);
+}
+
+static void
+free_work (gpointer data)
+{
+  Work *work = data;
+
+  ks_attach_job_free (work->job);
+  relay_unref (work->relay);
+  g_free (work);
+}
+
+void
+ks_attach_job_run_async (KsAttachJob *take_job, KsAttachProgress progress,
+                         GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user)
+{
+  /* Without a source object: a task's thread may drop the last reference to its task, and objects
+   * of the main thread must not end there. */
+  g_autoptr (GTask) task = g_task_new (NULL, cancellable, callback, user);
+  Work *work = g_new0 (Work, 1);
+
+  work->job = take_job;
+  work->relay = g_new0 (Relay, 1);
+  g_atomic_ref_count_init (&work->relay->n_ref);
+  g_mutex_init (&work->relay->lock);
+  work->relay->func = progress;
+  work->relay->user = user;
+  g_task_set_task_data (task, work, free_work);
+  /* The job is handed back in any case. */
+  g_task_set_check_cancellable (task, FALSE);
+  g_task_run_in_thread (task, run);
+}
+
+gboolean
+ks_attach_job_run_finish (GAsyncResult *result, KsAttachJob **out_job, GError **error)
+{
+  Work *work = g_task_get_task_data (G_TASK (result));
+
+  work->relay->func = NULL;
+  *out_job = work->job;
+  return g_task_propagate_boolean (G_TASK (result), error);
+}

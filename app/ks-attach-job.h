@@ -1,0 +1,42 @@
+/* ks-attach-job.h - a user's file into the blob store and through the decoder, on a task's thread.
+ * The bytes are copied first and the copy is decoded: what is stored is what was read, whatever
+ * happens to the file meanwhile.
+ * Threads: main, except the work itself. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include "media/ks-pixels.h"
+#include "storage/ks-attachment.h"
+#include "storage/ks-blob-store.h"
+
+G_BEGIN_DECLS
+
+/* Larger files are refused before they are copied. */
+#define KS_ATTACH_MAX_BYTES ((guint64)1 << 30)
+
+typedef struct {
+  /* in */
+  char *name, *path; /* path, or */
+  GBytes *bytes;     /* bytes, or */
+  char *hash;        /* a blob from an earlier try; set in any case once the bytes are stored */
+  char *password;
+  KsBlobStore *blobs;
+  /* out */
+  KsAttachment *attachment;
+  KsPixels *thumbnail;
+  char *warning;
+  GBytes *message; /* what it adds to a message, for counting tokens */
+  guint64 n_bytes;
+} KsAttachJob;
+
+void ks_attach_job_free (KsAttachJob *job);
+
+/* progress: on main, 0 to 1, not more often than it is looked at. */
+typedef void (*KsAttachProgress) (double progress, gpointer user);
+/* callback gets the task back, also for failures: job stays readable until it returns. */
+void ks_attach_job_run_async (KsAttachJob *take_job, KsAttachProgress progress,
+                              GCancellable *cancellable, GAsyncReadyCallback callback,
+                              gpointer user);
+gboolean ks_attach_job_run_finish (GAsyncResult *result, KsAttachJob **out_job, GError **error);
+
+G_END_DECLS

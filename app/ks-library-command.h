@@ -14,8 +14,6 @@ G_BEGIN_DECLS
  * is too small is an error ("model-error").  NULL = as ks_library_new. */
 KsLibrary *ks_library_new_full (KsSettings *settings, const char *dir,
                                 const KsEngineOptions *options);
-/* Why the model could not be loaded, with its code; NULL when it could or was not tried. */
-const GError *ks_library_get_model_failure (KsLibrary *self);
 /* The sessions themselves, for commands that wait. (transfer none) */
 KsSessionService *ks_library_get_service (KsLibrary *self);
 

@@ -156,6 +156,13 @@ ks_library_get_settings (KsLibrary *self)
   return self->settings;
 }
 
+const char *
+ks_library_get_data_dir (KsLibrary *self)
+{
+  g_return_val_if_fail (KS_IS_LIBRARY (self), NULL);
+  return ks_session_service_get_dir (self->service);
+}
+
 void
 ks_library_notice (KsLibrary *self, const char *text)
 {

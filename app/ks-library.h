@@ -30,6 +30,8 @@ G_DECLARE_FINAL_TYPE (KsLibrary, ks_library, KS, LIBRARY, GObject)
  * "model-error" (strings), "target-bytes" (guint64). Signal: "notice" (const char *text). */
 KsLibrary *ks_library_new (KsSettings *settings, const char *dir);
 KsSettings *ks_library_get_settings (KsLibrary *self); /* (transfer none) */
+/* Folder of the sessions and their files. */
+const char *ks_library_get_data_dir (KsLibrary *self);
 /* Stops answers, stores them and lets the engine go; callback runs when all is on the disk. */
 void ks_library_close_async (KsLibrary *self, GAsyncReadyCallback callback, gpointer user_data);
 void ks_library_close_finish (KsLibrary *self, GAsyncResult *result);
@@ -79,6 +81,8 @@ KsPixels *ks_library_render_finish (KsLibrary *self, GAsyncResult *result, GErro
 KsModelState ks_library_get_model_state (KsLibrary *self);
 const char *ks_library_get_model_name (KsLibrary *self);  /* NULL when none */
 const char *ks_library_get_model_error (KsLibrary *self); /* NULL when none */
+/* The same with its code; NULL when a model could be loaded or none was tried. */
+const GError *ks_library_get_model_failure (KsLibrary *self);
 /* Whether the model can see pictures. */
 gboolean ks_library_can_see (KsLibrary *self);
 /* Model files in the models folder. (transfer full) of KsModelEntry */

@@ -26,7 +26,7 @@ static const struct {
   KsNumberRange range;
 } numbers[N_NUMBER] = {
     [TEMPERATURE] = {"temperature",
-                     N_ ("Freedom"),
+                     N_ ("Variety"),
                      N_ ("Temperature: 0 always takes the likeliest word, higher values vary more"),
                      {0, 5, 0.05, 2}},
     [TOP_P] = {"top-p",

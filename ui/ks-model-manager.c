@@ -86,7 +86,8 @@ describe (KsLibrary *library, KsModelEntry *entry)
       g_format_size_full (ks_model_entry_get_n_bytes (entry), G_FORMAT_SIZE_IEC_UNITS);
   g_autofree char *fit = describe_fit (library, entry);
 
-  return g_strdup_printf ("%s · %s · %s\n%s", size, ks_model_entry_get_quantisation (entry),
+  return g_strdup_printf ("%s\n%s · %s · %s\n%s", ks_model_entry_get_file_name (entry), size,
+                          ks_model_entry_get_quantisation (entry),
                           licence != NULL ? licence : _ ("licence not stated"), fit);
 }
 
@@ -207,8 +208,7 @@ used_new (KsModelPage *self, KsModelEntry *entry)
 {
   GtkWidget *box = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
   GtkWidget *image = gtk_image_new_from_icon_name ("object-select-symbolic");
-  g_autofree char *label =
-      g_strdup_printf (_ ("Load %s again"), ks_model_entry_get_name (entry));
+  g_autofree char *label = g_strdup_printf (_ ("Load %s again"), ks_model_entry_get_name (entry));
   GtkWidget *again = button_new (self, _ ("_Reload"), label);
 
   gtk_widget_set_tooltip_text (image, _ ("In use"));
@@ -233,8 +233,7 @@ model_row_new (KsModelPage *self, KsModelEntry *entry)
   gtk_spinner_start (GTK_SPINNER (spinner));
   gtk_accessible_update_property (GTK_ACCESSIBLE (spinner), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   _ ("Loading"), -1);
-  gtk_stack_add_named (GTK_STACK (stack), button_new (self, _ ("_Load"), label),
-                       "load");
+  gtk_stack_add_named (GTK_STACK (stack), button_new (self, _ ("_Load"), label), "load");
   gtk_stack_add_named (GTK_STACK (stack), spinner, "loading");
   gtk_stack_add_named (GTK_STACK (stack), used_new (self, entry), "used");
   gtk_stack_set_hhomogeneous (GTK_STACK (stack), FALSE);

@@ -146,6 +146,7 @@ ks_text_row_new (const char *title, const char *subtitle, GtkTextBuffer *buffer)
   GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 6);
   GtkWidget *scroller = gtk_scrolled_window_new ();
   GtkWidget *view = gtk_text_view_new_with_buffer (buffer);
+  GtkWidget *label = NULL;
 
   adw_preferences_row_set_use_markup (ADW_PREFERENCES_ROW (row), FALSE);
   adw_preferences_row_set_title (ADW_PREFERENCES_ROW (row), title); /* for the search */
@@ -165,7 +166,9 @@ ks_text_row_new (const char *title, const char *subtitle, GtkTextBuffer *buffer)
   g_object_set (box, "margin-top", 12, "margin-bottom", 12, "margin-start", 12, "margin-end", 12,
                 NULL);
   gtk_box_append (GTK_BOX (box), label_new (title, "title"));
-  gtk_box_append (GTK_BOX (box), label_new (subtitle, "dim-label"));
+  label = label_new (subtitle, "dim-label");
+  gtk_widget_add_css_class (label, "caption");
+  gtk_box_append (GTK_BOX (box), label);
   gtk_box_append (GTK_BOX (box), scroller);
   gtk_list_box_row_set_child (GTK_LIST_BOX_ROW (row), box);
   return row;

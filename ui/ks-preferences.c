@@ -18,10 +18,10 @@ typedef struct {
   GtkWidget *dialog; /* this belongs to it */
   KsLibrary *library;
   KsSettings *settings;
-  GSettings *gsettings; /* NULL without a schema */
+  GSettings *gsettings;                  /* NULL without a schema */
   GtkWidget *target_row, *delete_button; /* strong: answers may come after the dialog */
-  guint target_source;     /* the memory target is set when the number rests */
-  gboolean showing_target; /* what changes is no wish of the user */
+  guint target_source;                   /* the memory target is set when the number rests */
+  gboolean showing_target;               /* what changes is no wish of the user */
 } Preferences;
 
 static const KsChoice schemes[] = {
@@ -314,7 +314,7 @@ delete_cb (GtkButton *button, Preferences *self)
 static void
 show_folder_cb (GtkButton *button, Preferences *self)
 {
-  g_autoptr (GFile) file = g_file_new_for_path (ks_library_get_models_dir (self->library));
+  g_autoptr (GFile) file = g_file_new_for_path (ks_library_get_data_dir (self->library));
 
   ks_show_in_files (self->dialog, file);
 }
@@ -327,7 +327,7 @@ privacy_page_new (Preferences *self)
       group_new (page, _ ("Your Data"),
                  _ ("Sessions, attached files and models stay on this machine. Keepsake sends "
                     "nothing anywhere."));
-  g_autofree char *dir = g_path_get_dirname (ks_library_get_models_dir (self->library));
+  const char *dir = ks_library_get_data_dir (self->library);
   GtkWidget *show = gtk_button_new_with_mnemonic (_ ("_Show in Files"));
 
   g_signal_connect (show, "clicked", G_CALLBACK (show_folder_cb), self);

@@ -1,0 +1,229 @@
+/* test-preferences.c - rows show the settings and change them, over a real library. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "app/ks-model-fit.h"
+#include "engine/evict.h"
+#include "tests/ui/library-fixture.h"
+#include "ui/ks-compat.h"
+#include "ui/ks-preference-rows.h"
+#include "ui/ks-preferences.h"
+
+typedef struct {
+  LibraryFixture base;
+  KsChat *chat;
+  GtkWidget *dialog;
+} Fixture;
+
+static gboolean
+is_idle (gpointer chat)
+{
+  return ks_chat_get_state (chat) == KS_CHAT_IDLE;
+}
+
+static void
+set_up (Fixture *f, gconstpointer data)
+{
+  library_fixture_set_up (&f->base);
+  f->chat = ks_library_open_chat (f->base.library, f->base.session);
+  ui_test_wait (is_idle, f->chat);
+  f->dialog = ks_preferences_present (f->base.child, f->base.library, f->chat);
+  ui_test_settle (GTK_WIDGET (f->base.window));
+}
+
+static void
+tear_down (Fixture *f, gconstpointer data)
+{
+  ks_dialog_close (f->dialog);
+  g_clear_object (&f->chat);
+  library_fixture_tear_down (&f->base);
+}
+
+static GtkSpinButton *
+spin_of (Fixture *f, const char *title, guint n)
+{
+  GtkWidget *row = find_row (f->dialog, title, n);
+
+  g_assert_nonnull (row);
+  return ks_number_row_get_spin (row);
+}
+
+/* A row shows its setting, follows it, changes it, and has a name for screen readers. */
+static void
+test_numbers (Fixture *f, gconstpointer data)
+{
+  GtkSpinButton *temperature = spin_of (f, "Variety", 0);
+
+  g_assert_cmpfloat (gtk_spin_button_get_value (temperature), ==, 0.7);
+  gtk_spin_button_set_value (temperature, 0.25);
+  g_assert_cmpfloat (ks_settings_get_temperature (f->base.settings), ==, 0.25);
+  g_settings_set_double (f->base.gsettings, "temperature", 1.5);
+  g_assert_cmpfloat (gtk_spin_button_get_value (temperature), ==, 1.5);
+  gtk_spin_button_set_value (spin_of (f, "Seed", 0), 4294967296.0);
+  g_assert_cmpint (ks_settings_get_seed (f->base.settings), ==, G_GINT64_CONSTANT (4294967296));
+  gtk_spin_button_set_value (spin_of (f, "Threads", 0), 3);
+  g_assert_cmpuint (ks_settings_get_n_thread (f->base.settings), ==, 3);
+  gtk_spin_button_set_value (spin_of (f, "Number of likely words", 0), 12);
+  g_assert_cmpuint (ks_settings_get_top_k (f->base.settings), ==, 12);
+  gtk_test_accessible_assert_property (temperature, GTK_ACCESSIBLE_PROPERTY_LABEL, "Variety");
+}
+
+/* Without a model there is no target to set, and the row says so. */
+static void
+test_target (Fixture *f, gconstpointer data)
+{
+  GtkWidget *row = find_row (f->dialog, "Memory target", 0);
+
+  g_assert_false (gtk_widget_is_sensitive (GTK_WIDGET (ks_number_row_get_spin (row))));
+  g_assert_cmpstr (adw_action_row_get_subtitle (ADW_ACTION_ROW (row)), ==,
+                   "Can be set when a model is loaded");
+}
+
+/* Every policy that is offered exists, and all are; choosing sets; one that is not known shows as
+ * the first and is not overwritten by that. */
+static void
+test_choices (Fixture *f, gconstpointer data)
+{
+  AdwComboRow *row = ADW_COMBO_ROW (find_row (f->dialog, "What is kept", 0));
+  guint n = g_list_model_get_n_items (adw_combo_row_get_model (row)), seen = 0;
+  ks_policy policy = KS_N_POLICY;
+  g_autofree char *left = NULL;
+
+  g_assert_cmpuint (n, ==, KS_N_POLICY + 1);
+  g_assert_cmpuint (adw_combo_row_get_selected (row), ==, 0);
+  for (guint i = 1; i < n; i++) {
+    g_autofree char *name = NULL;
+
+    adw_combo_row_set_selected (row, i);
+    name = ks_settings_dup_policy (f->base.settings);
+    g_assert_true (ks_policy_parse (name, &policy));
+    seen |= 1u << policy;
+    g_assert_cmpstr (adw_action_row_get_subtitle (ADW_ACTION_ROW (row)), !=, "");
+  }
+  g_assert_cmphex (seen, ==, (1u << KS_N_POLICY) - 1);
+  g_settings_set_string (f->base.gsettings, "policy", "of-tomorrow");
+  g_assert_cmpuint (adw_combo_row_get_selected (row), ==, 0);
+  left = ks_settings_dup_policy (f->base.settings);
+  g_assert_cmpstr (left, ==, "of-tomorrow");
+}
+
+/* The system prompt has lines. */
+static void
+test_prompt (Fixture *f, gconstpointer data)
+{
+  GtkWidget *view = ui_test_find (find_row (f->dialog, "System prompt", 0), GTK_TYPE_TEXT_VIEW);
+  g_autofree char *text = NULL;
+
+  gtk_text_buffer_set_text (gtk_text_view_get_buffer (GTK_TEXT_VIEW (view)), "Be brief.\nBe kind.",
+                            -1);
+  text = ks_settings_dup_system_prompt (f->base.settings);
+  g_assert_cmpstr (text, ==, "Be brief.\nBe kind.");
+  gtk_test_accessible_assert_property (view, GTK_ACCESSIBLE_PROPERTY_LABEL, "System prompt");
+}
+
+/* Defaults come back for the page and only for it, and can be undone. */
+static void
+test_restore (Fixture *f, gconstpointer data)
+{
+  GtkWidget *page =
+      gtk_widget_get_ancestor (find_row (f->dialog, "Seed", 0), ADW_TYPE_PREFERENCES_PAGE);
+  g_autofree char *prompt = NULL;
+
+  g_settings_set_int (f->base.gsettings, "top-k", 7);
+  g_settings_set_string (f->base.gsettings, "system-prompt", "x");
+  g_settings_set_uint (f->base.gsettings, "n-thread", 5);
+  click (page, "_Restore Defaults");
+  g_assert_cmpuint (ks_settings_get_top_k (f->base.settings), ==, 40);
+  prompt = ks_settings_dup_system_prompt (f->base.settings);
+  g_assert_null (prompt);
+  g_assert_cmpuint (ks_settings_get_n_thread (f->base.settings), ==, 5);
+  ui_test_settle (GTK_WIDGET (f->base.window));
+  click (f->dialog, "_Undo");
+  g_assert_cmpuint (ks_settings_get_top_k (f->base.settings), ==, 7);
+}
+
+/* A session follows the program until a number is made its own, and again when that is given back;
+ * its prompt is stored when typing rests, or at the latest when the dialog goes. */
+static void
+test_session (Fixture *f, gconstpointer data)
+{
+  GtkWidget *row = find_row (f->dialog, "Variety", 1);
+  GtkSpinButton *spin = ks_number_row_get_spin (row);
+  GtkWidget *clear = find_button (row, "As in all sessions");
+  GtkWidget *view = ui_test_find (find_row (f->dialog, "System prompt", 1), GTK_TYPE_TEXT_VIEW);
+
+  g_assert_cmpfloat (gtk_spin_button_get_value (spin), ==, 0.7);
+  g_assert_false (gtk_widget_get_visible (clear));
+  gtk_spin_button_set_value (spin, 1.25);
+  g_assert_cmpfloat (ks_chat_get_settings (f->chat)->temperature, ==, 1.25);
+  g_assert_cmpfloat (ks_chat_get_settings (f->chat)->top_p, ==, -1);
+  g_assert_cmpfloat (ks_settings_get_temperature (f->base.settings), ==, 0.7);
+  g_assert_true (gtk_widget_get_visible (clear));
+  gtk_test_accessible_assert_property (clear, GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                       "Variety: as in all sessions");
+  g_signal_emit_by_name (clear, "clicked");
+  g_assert_cmpfloat (ks_chat_get_settings (f->chat)->temperature, ==, -1);
+  g_assert_cmpfloat (gtk_spin_button_get_value (spin), ==, 0.7);
+  gtk_text_buffer_set_text (gtk_text_view_get_buffer (GTK_TEXT_VIEW (view)), "Only here.", -1);
+  ks_dialog_close (f->dialog);
+  ui_test_settle (GTK_WIDGET (f->base.window));
+  g_assert_cmpstr (ks_chat_get_settings (f->chat)->system_prompt, ==, "Only here.");
+  f->dialog = ks_preferences_present (f->base.child, f->base.library, NULL);
+  g_assert_null (find_row (f->dialog, "Variety", 1));
+}
+
+static gboolean
+is_empty (gpointer library)
+{
+  return g_list_model_get_n_items (ks_library_get_sessions (library)) == 0;
+}
+
+static gboolean
+has_label (gpointer beginning)
+{
+  return find_label (beginning) != NULL;
+}
+
+/* Deleting asks, with numbers; giving up deletes nothing. */
+static void
+test_delete (Fixture *f, gconstpointer data)
+{
+  static char question[] = "1 session with its messages", answer[] = "All sessions";
+
+  click (f->dialog, "_Delete All My Data…");
+  ui_test_wait (has_label, question);
+  click (NULL, "_Cancel");
+  ui_test_settle (GTK_WIDGET (f->base.window));
+  g_assert_false (is_empty (f->base.library));
+  click (f->dialog, "_Delete All My Data…");
+  ui_test_settle (GTK_WIDGET (f->base.window));
+  g_clear_object (&f->chat); /* its session goes */
+  f->chat = ks_library_open_chat (f->base.library, NULL);
+  click (NULL, "_Delete All");
+  ui_test_wait (is_empty, f->base.library);
+  ui_test_wait (has_label, answer);
+}
+
+/* The guess at what fits names the worst of what holds, and nothing that is not known. */
+static void
+test_fit (void)
+{
+  g_assert_cmpint (ks_model_fit_judge (100, 0, 0, 0), ==, KS_MODEL_FIT_OK);
+  g_assert_cmpint (ks_model_fit_judge (100, 100, 100, 100), ==, KS_MODEL_FIT_OK);
+  g_assert_cmpint (ks_model_fit_judge (101, 100, 200, 300), ==, KS_MODEL_FIT_OVER_TARGET);
+  g_assert_cmpint (ks_model_fit_judge (201, 100, 200, 300), ==, KS_MODEL_FIT_OVER_AVAILABLE);
+  g_assert_cmpint (ks_model_fit_judge (301, 100, 200, 300), ==, KS_MODEL_FIT_OVER_MACHINE);
+}
+
+int
+main (int argc, char **argv)
+{
+  ui_test_init (&argc, &argv);
+  g_test_add ("/preferences/numbers", Fixture, NULL, set_up, test_numbers, tear_down);
+  g_test_add ("/preferences/target", Fixture, NULL, set_up, test_target, tear_down);
+  g_test_add ("/preferences/choices", Fixture, NULL, set_up, test_choices, tear_down);
+  g_test_add ("/preferences/prompt", Fixture, NULL, set_up, test_prompt, tear_down);
+  g_test_add ("/preferences/restore", Fixture, NULL, set_up, test_restore, tear_down);
+  g_test_add ("/preferences/session", Fixture, NULL, set_up, test_session, tear_down);
+  g_test_add ("/preferences/delete", Fixture, NULL, set_up, test_delete, tear_down);
+  g_test_add_func ("/preferences/fit", test_fit);
+  return g_test_run ();
+}

@@ -6,7 +6,10 @@
 #include "media/ks-loader.h"
 #include "media/ks-media.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <fontconfig/fontconfig.h>
+#include <iconv.h>
 #include <math.h>
 #include <poppler.h>
 #include <string.h>
@@ -16,10 +19,19 @@
 /* A page tree that promises more pages than it has is read on for this long. */
 #define MAX_MISSING_PAGES 1000
 
-/* Fonts that a document does not bring, and tables of East Asian encodings. */
+/* The smallest document: opening it lets poppler read its lists of encodings. */
+static const char small_pdf[] =
+    "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count "
+    "1>>endobj\n3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>endobj\ntrailer<</Root 1 0 "
+    "R>>\n"
+    "%%EOF\n";
+
+/* Fonts that a document does not bring, tables of East Asian encodings (the lists now, each table
+ * when a document asks for it), and the conversion of passwords. */
 static void
 prepare (const KsLoaderJob *job, GPtrArray *paths)
 {
+  g_autoptr (GBytes) bytes = g_bytes_new_static (small_pdf, sizeof small_pdf - 1);
   FcStrList *dirs;
   FcChar8 *dir;
 
@@ -30,21 +42,39 @@ prepare (const KsLoaderJob *job, GPtrArray *paths)
   if (dirs != NULL)
     FcStrListDone (dirs);
   g_ptr_array_add (paths, g_strdup ("/usr/share/poppler"));
-  g_type_ensure (POPPLER_TYPE_DOCUMENT);
+  (void)iconv_open ("ISO-8859-1", "UTF-8"); /* stays open, and so do poppler's lists */
+  (void)poppler_document_new_from_bytes (bytes, NULL, NULL);
+}
+
+/* Poppler closes the descriptor that it gets; the copy stays ours. */
+static PopplerDocument *
+try_to_open (int fd, const char *password, GError **error)
+{
+  int copy = fcntl (fd, F_DUPFD_CLOEXEC, 0);
+
+  if (copy < 0)
+    ks_answer_fault (KS_WIRE_FAULT_READ, (guint32)errno, 0);
+  return poppler_document_new_from_fd (copy, password, error);
 }
 
 static PopplerDocument *
 open_document (const KsLoaderJob *job)
 {
-  const char *password = job->request->password[0] != '\0' ? job->request->password : NULL;
+  const char *password = job->request->password;
   g_autoptr (GError) error = NULL;
-  PopplerDocument *document = poppler_document_new_from_fd (job->fd, password, &error);
+  PopplerDocument *document = try_to_open (job->fd, NULL, &error);
 
   if (document != NULL)
     return document;
-  if (g_error_matches (error, POPPLER_ERROR, POPPLER_ERROR_ENCRYPTED))
-    ks_answer_fault (password != NULL ? KS_WIRE_FAULT_WRONG : KS_WIRE_FAULT_PASSWORD, 0, 0);
-  ks_answer_fault (KS_WIRE_FAULT_DAMAGED, KS_WIRE_PDF, 0);
+  if (!g_error_matches (error, POPPLER_ERROR, POPPLER_ERROR_ENCRYPTED))
+    ks_answer_fault (KS_WIRE_FAULT_DAMAGED, KS_WIRE_PDF, 0);
+  if (password[0] == '\0')
+    ks_answer_fault (KS_WIRE_FAULT_PASSWORD, 0, 0);
+  /* After a wrong one poppler 22 reads on from the closed descriptor, and says "damaged". */
+  document = try_to_open (job->fd, password, NULL);
+  if (document == NULL)
+    ks_answer_fault (KS_WIRE_FAULT_WRONG, 0, 0);
+  return document;
 }
 
 /* Appends a page's text as whole lines, without control characters.  FALSE: there was none. */

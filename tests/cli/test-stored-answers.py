@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from clilib import ENV, HOME, PROGRAM, check, expect, expect_failure, main, run
+from clilib import ENV, HOME, PROGRAM, check, expect, expect_failure, main, run, write
 
 MODEL = os.environ.get("KS_MODEL", "")
 GREEDY = ["--model", MODEL, "--temperature", "0"]
@@ -91,6 +91,19 @@ def reading_again_gives_the_answer_of_one_conversation():
     first = ask("new", "--max-tokens", "24", NAME)
     second = ask(first["session"]["id"], "--max-tokens", "24", WHICH)
     expect([first["answer"], second["answer"]] == live, f"{[first['answer'], second['answer']]} is not {live}")
+
+
+@check
+def attached_files_stay_when_their_source_goes():
+    path = write("secret.txt", b"The secret word of the day is pumpernickel.\n" * 3)
+    first = ask("new", "--max-tokens", "16", "--attach", path, "What is the secret word of the day?")
+    expect("pumpernickel" in first["answer"], first["answer"])
+    os.unlink(path)
+    session = first["session"]["id"]
+    expect(shown(session)[0]["attachments"][0]["name"] == "secret.txt", "the attachment is stored")
+    second = ask(session, "--max-tokens", "16", "Say the secret word again.")
+    expect(second["memory"]["tokens_seen"] > first["prompt_tokens"], "the document was read again")
+    expect_failure(1, ["ask", "--session", "new", *GREEDY, "--attach", path, "x"], "secret.txt")
 
 
 @check

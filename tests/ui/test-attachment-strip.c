@@ -1,0 +1,250 @@
+/* test-attachment-strip.c - chips of pending attachments, over a chat that the test plays. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tests/ui/fake-chat.h"
+#include "tests/ui/ui-test.h"
+#include "ui/ks-attachment-chip.h"
+#include "ui/ks-attachment-strip.h"
+
+#include <string.h>
+
+typedef struct {
+  KsLibrary *library;
+  KsChat *chat;
+  KsAttachmentStrip *strip;
+  GtkWindow *window;
+} Fixture;
+
+static void
+set_up (Fixture *fixture, gconstpointer data)
+{
+  fixture->library = fake_library_new ();
+  fixture->chat = fake_chat_new ();
+  fixture->strip = ks_attachment_strip_new ();
+  ks_attachment_strip_set_library (fixture->strip, fixture->library);
+  ks_attachment_strip_set_chat (fixture->strip, fixture->chat);
+  fixture->window = ui_test_present (GTK_WIDGET (fixture->strip), 360, 200);
+}
+
+static void
+tear_down (Fixture *fixture, gconstpointer data)
+{
+  ui_test_close (fixture->window);
+  g_assert_finalize_object (fixture->chat);
+  g_assert_finalize_object (fixture->library);
+}
+
+static GtkWidget *
+find_chip (Fixture *fixture, const char *name)
+{
+  GtkWidget *label = ui_test_find_text (GTK_WIDGET (fixture->strip), name);
+
+  return label == NULL ? NULL : gtk_widget_get_ancestor (label, KS_TYPE_ATTACHMENT_CHIP);
+}
+
+static guint
+count_chips (GtkWidget *root)
+{
+  guint n = KS_IS_ATTACHMENT_CHIP (root) ? 1 : 0;
+
+  for (GtkWidget *child = gtk_widget_get_first_child (root); child != NULL;
+       child = gtk_widget_get_next_sibling (child))
+    n += count_chips (child);
+  return n;
+}
+
+/* What a chip says of itself below its name is seen and read aloud alike. */
+static void
+assert_detail (GtkWidget *chip, const char *name, const char *detail)
+{
+  gtk_test_accessible_assert_role (chip, GTK_ACCESSIBLE_ROLE_LIST_ITEM);
+  gtk_test_accessible_assert_property (chip, GTK_ACCESSIBLE_PROPERTY_LABEL, name);
+  gtk_test_accessible_assert_property (chip, GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, detail);
+  if (detail[0] != '\0')
+    g_assert_true (gtk_widget_get_visible (ui_test_find_text (chip, detail)));
+}
+
+static GtkWidget *
+find_button (GtkWidget *root, const char *tooltip)
+{
+  GtkWidget *found = NULL;
+
+  if (GTK_IS_BUTTON (root) && g_strcmp0 (gtk_widget_get_tooltip_text (root), tooltip) == 0)
+    return root;
+  for (GtkWidget *child = gtk_widget_get_first_child (root); child != NULL && found == NULL;
+       child = gtk_widget_get_next_sibling (child))
+    found = find_button (child, tooltip);
+  return found;
+}
+
+/* Every state of an attachment has words, and the parts that belong to it. */
+static void
+test_states (Fixture *fixture, gconstpointer data)
+{
+  KsPendingAttachment *attachment = NULL;
+  GtkWidget *chip = NULL, *progress = NULL, *password = NULL;
+
+  g_assert_false (gtk_widget_get_visible (GTK_WIDGET (fixture->strip)));
+  attachment = fake_chat_add (fixture->chat, "report.pdf", KS_PENDING_LOADING);
+  g_assert_true (gtk_widget_get_visible (GTK_WIDGET (fixture->strip)));
+  chip = find_chip (fixture, "report.pdf");
+  progress = ui_test_find (chip, GTK_TYPE_PROGRESS_BAR);
+  password = ui_test_find (chip, GTK_TYPE_PASSWORD_ENTRY);
+  assert_detail (chip, "report.pdf", "Reading…");
+  g_assert_false (gtk_widget_get_visible (progress));
+  fake_pending_set_progress (attachment, 0.5);
+  g_assert_true (gtk_widget_get_visible (progress));
+  g_assert_cmpfloat (gtk_progress_bar_get_fraction (GTK_PROGRESS_BAR (progress)), ==, 0.5);
+  fake_pending_set_facts (attachment, KS_ATTACHMENT_PDF, 12, 0, NULL);
+  assert_detail (chip, "report.pdf", "Reading 12 pages…");
+  g_assert_false (gtk_widget_get_mapped (password));
+
+  fake_pending_set_state (attachment, KS_PENDING_PASSWORD, NULL);
+  ui_test_settle (chip);
+  assert_detail (chip, "report.pdf", "Locked with a password");
+  g_assert_true (gtk_widget_get_mapped (password));
+  g_assert_false (gtk_widget_get_visible (progress));
+
+  fake_pending_set_state (attachment, KS_PENDING_FAILED, "The file is damaged.");
+  assert_detail (chip, "report.pdf", "The file is damaged.");
+  g_assert_true (gtk_widget_has_css_class (chip, "failed"));
+
+  fake_pending_set_facts (attachment, KS_ATTACHMENT_PDF, 12, 308, NULL);
+  fake_pending_set_state (attachment, KS_PENDING_READY, NULL);
+  assert_detail (chip, "report.pdf", "12 pages · 308 tokens");
+  g_assert_false (gtk_widget_has_css_class (chip, "failed"));
+  fake_pending_set_facts (attachment, KS_ATTACHMENT_TEXT, 0, 1, "The text ends early.");
+  assert_detail (chip, "report.pdf", "1 token\nThe text ends early.");
+}
+
+/* The cost is compared with what memory keeps, and compared again when the target moves. */
+static void
+test_cost (Fixture *fixture, gconstpointer data)
+{
+  KsPendingAttachment *attachment = fake_chat_add (fixture->chat, "a.txt", KS_PENDING_READY);
+  GtkWidget *chip = find_chip (fixture, "a.txt");
+
+  fake_pending_set_facts (attachment, KS_ATTACHMENT_TEXT, 0, 900, NULL);
+  assert_detail (chip, "a.txt", "900 tokens");
+  fake_library_set_n_kept (fixture->library, 899);
+  assert_detail (chip, "a.txt",
+                 "900 tokens, more than memory keeps: the rest will be read and let go");
+  fake_library_set_n_kept (fixture->library, 900);
+  assert_detail (chip, "a.txt", "900 tokens");
+}
+
+/* A picture is shown small, and with a model without eyes it says so. */
+static void
+test_picture (Fixture *fixture, gconstpointer data)
+{
+  KsPendingAttachment *attachment = fake_chat_add (fixture->chat, "a.png", KS_PENDING_READY);
+  GtkWidget *chip = find_chip (fixture, "a.png");
+  GtkImage *image = GTK_IMAGE (ui_test_find (chip, GTK_TYPE_IMAGE));
+
+  fake_pending_set_facts (attachment, KS_ATTACHMENT_IMAGE, 0, 0, NULL);
+  fake_pending_set_state (attachment, KS_PENDING_READY, NULL);
+  g_assert_cmpint (gtk_image_get_storage_type (image), ==, GTK_IMAGE_PAINTABLE);
+  assert_detail (chip, "a.png", "This model cannot see pictures");
+  fake_library_set_model (fixture->library, KS_MODEL_READY, NULL, TRUE);
+  assert_detail (chip, "a.png", "");
+}
+
+/* A password goes to its own file and does not stay in the entry. */
+static void
+test_password (Fixture *fixture, gconstpointer data)
+{
+  GtkWidget *chip = NULL, *entry = NULL;
+
+  fake_chat_add (fixture->chat, "a.pdf", KS_PENDING_READY);
+  fake_chat_add (fixture->chat, "b.pdf", KS_PENDING_PASSWORD);
+  chip = find_chip (fixture, "b.pdf");
+  entry = ui_test_find (chip, GTK_TYPE_PASSWORD_ENTRY);
+  gtk_test_accessible_assert_property (entry, GTK_ACCESSIBLE_PROPERTY_LABEL, "Password of b.pdf");
+  g_signal_emit_by_name (entry, "activate");
+  g_assert_cmpstr (fake_chat_get_log (fixture->chat), ==, "");
+  gtk_editable_set_text (GTK_EDITABLE (entry), "secret");
+  g_signal_emit_by_name (entry, "activate");
+  g_assert_cmpstr (fake_chat_get_log (fixture->chat), ==, "unlock b.pdf secret\n");
+  g_assert_cmpstr (gtk_editable_get_text (GTK_EDITABLE (entry)), ==, "");
+}
+
+/* The button of a chip removes that one; the keyboard goes on to the next chip. */
+static void
+test_remove (Fixture *fixture, gconstpointer data)
+{
+  GtkWidget *button = NULL, *focus = NULL;
+
+  fake_chat_add (fixture->chat, "a.txt", KS_PENDING_READY);
+  fake_chat_add (fixture->chat, "b.txt", KS_PENDING_READY);
+  fake_chat_add (fixture->chat, "c.txt", KS_PENDING_READY);
+  ui_test_settle (GTK_WIDGET (fixture->strip));
+  button = find_button (GTK_WIDGET (fixture->strip), "Remove b.txt");
+  gtk_test_accessible_assert_property (button, GTK_ACCESSIBLE_PROPERTY_LABEL, "Remove b.txt");
+  gtk_widget_grab_focus (button);
+  g_signal_emit_by_name (button, "clicked");
+  g_assert_cmpstr (fake_chat_get_log (fixture->chat), ==, "remove b.txt\n");
+  g_assert_cmpuint (count_chips (GTK_WIDGET (fixture->strip)), ==, 2);
+  g_assert_null (find_chip (fixture, "b.txt"));
+  focus = gtk_window_get_focus (fixture->window);
+  g_assert_nonnull (focus);
+  g_assert_true (gtk_widget_is_ancestor (focus, find_chip (fixture, "c.txt")));
+}
+
+/* Another chat brings its own chips; none brings none; changes of the first chat do not matter. */
+static void
+test_chats (Fixture *fixture, gconstpointer data)
+{
+  KsChat *other = fake_chat_new ();
+
+  fake_chat_add (fixture->chat, "a.txt", KS_PENDING_READY);
+  fake_chat_add (other, "b.txt", KS_PENDING_READY);
+  ks_attachment_strip_set_chat (fixture->strip, other);
+  fake_chat_add (fixture->chat, "c.txt", KS_PENDING_READY);
+  g_assert_cmpuint (count_chips (GTK_WIDGET (fixture->strip)), ==, 1);
+  g_assert_nonnull (find_chip (fixture, "b.txt"));
+  ks_attachment_strip_set_chat (fixture->strip, NULL);
+  g_assert_cmpuint (count_chips (GTK_WIDGET (fixture->strip)), ==, 0);
+  g_assert_false (gtk_widget_get_visible (GTK_WIDGET (fixture->strip)));
+  g_assert_finalize_object (other);
+}
+
+/* Many files with long names never make a narrow window wider: the row scrolls, and the newest
+ * comes into view. */
+static void
+test_narrow (Fixture *fixture, gconstpointer data)
+{
+  GtkScrolledWindow *scroller =
+      GTK_SCROLLED_WINDOW (ui_test_find (GTK_WIDGET (fixture->strip), GTK_TYPE_SCROLLED_WINDOW));
+  GtkAdjustment *adjustment = gtk_scrolled_window_get_hadjustment (scroller);
+  int minimum = 0;
+
+  for (int i = 0; i < 8; i++) {
+    g_autofree char *name = g_strdup_printf ("a rather long name of a file %d.pdf", i);
+
+    fake_chat_add (fixture->chat, name, KS_PENDING_LOADING);
+  }
+  ui_test_settle (GTK_WIDGET (fixture->strip));
+  gtk_widget_measure (GTK_WIDGET (fixture->strip), GTK_ORIENTATION_HORIZONTAL, -1, &minimum, NULL,
+                      NULL, NULL);
+  g_assert_cmpint (minimum, <, 340);
+  g_assert_cmpfloat (gtk_adjustment_get_upper (adjustment), >, 1000);
+  g_assert_cmpfloat (gtk_adjustment_get_value (adjustment), >, 0);
+  g_assert_cmpfloat (gtk_adjustment_get_value (adjustment) +
+                         gtk_adjustment_get_page_size (adjustment),
+                     ==, gtk_adjustment_get_upper (adjustment));
+}
+
+int
+main (int argc, char **argv)
+{
+  ui_test_init (&argc, &argv);
+#define ADD(name, function)                                                                        \
+  g_test_add ("/attachment-strip/" name, Fixture, NULL, set_up, function, tear_down)
+  ADD ("states", test_states);
+  ADD ("cost", test_cost);
+  ADD ("picture", test_picture);
+  ADD ("password", test_password);
+  ADD ("remove", test_remove);
+  ADD ("chats", test_chats);
+  ADD ("narrow", test_narrow);
+  return g_test_run ();
+}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# run.sh - from a fresh clone to an answer: installs what is missing, builds, fetches the default model,
+# run.sh - from a fresh clone to the window: installs what is missing, builds, fetches the default model,
 # and starts Keepsake.  `./run.sh --help` says the rest.
 # SPDX-License-Identifier: GPL-3.0-or-later
 set -euo pipefail
@@ -12,19 +12,20 @@ readonly SAMPLE_QUESTION='How many lines does the program of the cable car have?
 
 usage() {
   cat <<EOF
-Usage: ./run.sh [options] [-- program arguments]
+Usage: ./run.sh [options] [FILE...] [-- arguments of keepsake-cli]
 
 Installs missing packages (asking for sudo when needed), builds Keepsake in build/, fetches the default
-model once, and asks a sample question about a document that is much longer than its memory budget.
-This step of Keepsake has no window yet: everything happens in the terminal.
+model once, and opens the window; files are attached to a new session there.  Without a display a sample
+question is asked in the terminal instead, about a document that is much longer than its memory budget.
 
-  --model PATH   use this GGUF file instead of the default model; nothing is fetched
+  --terminal     ask the sample question in the terminal, also where there is a display
+  --model PATH   use this GGUF file instead of the default model; nothing is fetched, the window keeps to it
   --build-only   stop after building
   --help         this text
 
-Arguments after -- go to the program instead of the sample question, for example:
+Arguments after -- go to the command line, for example:
   ./run.sh -- chat
-  ./run.sh -- ask --attach manual.txt --kv-budget 16MiB "How do I reset it?"
+  ./run.sh -- ask --attach manual.pdf --kv-budget 16MiB "How do I reset it?"
   ./run.sh -- --help
 EOF
 }
@@ -62,9 +63,22 @@ build() {
     fail 'Building failed; the reason stands above.'
 }
 
+# True when a window can be opened: a display is named, and it answers.
+has_display() {
+  [[ -n ${WAYLAND_DISPLAY:-}${DISPLAY:-} ]] && "$BUILD/ui/keepsake" --check-display 2>/dev/null
+}
+
+ask_sample() {
+  say "$1"
+  say "Document: ${SAMPLE#"$ROOT"/}, KV budget $SAMPLE_KV_BUDGET"
+  say "Question: $SAMPLE_QUESTION"
+  exec "$BUILD/app/keepsake-cli" ask --model "$2" --attach "$SAMPLE" --kv-budget "$SAMPLE_KV_BUDGET" \
+    "$SAMPLE_QUESTION"
+}
+
 main() {
-  local model='' build_only=false
-  local -a model_args=()
+  local model='' build_only=false terminal=false
+  local -a files=() window_args=()
 
   while (($# > 0)); do
     case $1 in
@@ -72,8 +86,10 @@ main() {
       --model) (($# > 1)) || fail '--model needs a path.' && model=$2 && shift ;;
       --model=*) model=${1#--model=} ;;
       --build-only) build_only=true ;;
+      --terminal) terminal=true ;;
       --) shift && break ;;
-      *) fail "Unknown option $1; arguments for the program stand after --. See ./run.sh --help." ;;
+      -*) fail "Unknown option $1; arguments for keepsake-cli stand after --. See ./run.sh --help." ;;
+      *) [[ -r $1 ]] || fail "The file $1 cannot be read." && files+=("$1") ;;
     esac
     shift
   done
@@ -84,16 +100,18 @@ main() {
   if $build_only; then return 0; fi
   if [[ -z $model ]]; then
     model=$(python3 "$ROOT/packaging/fetch-model.py") || return
+  else
+    window_args=(--model "$model")
   fi
   if (($# > 0)); then
     KEEPSAKE_MODEL=$model exec "$BUILD/app/keepsake-cli" "$@"
   fi
-  model_args=(--model "$model")
-  say 'Keepsake has no window in this step: the sample question is asked here, in the terminal.'
-  say "Document: ${SAMPLE#"$ROOT"/}, KV budget $SAMPLE_KV_BUDGET"
-  say "Question: $SAMPLE_QUESTION"
-  exec "$BUILD/app/keepsake-cli" ask "${model_args[@]}" --attach "$SAMPLE" --kv-budget "$SAMPLE_KV_BUDGET" \
-    "$SAMPLE_QUESTION"
+  if $terminal; then ask_sample 'The sample question is asked here, in the terminal.' "$model"; fi
+  if ! has_display; then
+    ((${#files[@]} == 0)) || fail 'There is no display to open a window on: ask about files with ./run.sh -- ask.'
+    ask_sample 'There is no display to open a window on: the sample question is asked here, in the terminal.' "$model"
+  fi
+  exec "$BUILD/ui/keepsake" "${window_args[@]}" "${files[@]}"
 }
 
 main "$@"

@@ -12,6 +12,7 @@ readonly RUN_PACKAGES=(
   libcjson-dev libglib2.0-dev libsqlite3-dev libuchardet-dev
   libavcodec-dev libpoppler-glib-dev libseccomp-dev libswscale-dev poppler-data
   libgtk-4-dev libadwaita-1-dev libgtksourceview-5-dev libcmark-gfm-dev libcmark-gfm-extensions-dev gettext
+  adwaita-icon-theme librsvg2-common
   python3 python3-pip ca-certificates
 )
 readonly TEST_PACKAGES=(

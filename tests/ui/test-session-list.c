@@ -160,9 +160,9 @@ test_row_actions (Fixture *f, gconstpointer data)
   ui_test_settle (f->list);
   ks_session_row_start_rename (KS_SESSION_ROW (row));
   entry = ui_test_find (row, GTK_TYPE_ENTRY);
-  gtk_editable_set_text (GTK_EDITABLE (entry), " Ein Titel ");
+  gtk_editable_set_text (GTK_EDITABLE (entry), " Neuer Name ");
   g_signal_emit_by_name (entry, "activate");
-  g_assert_cmpstr (f->asked->str, ==, "rename 1;Ein Titel");
+  g_assert_cmpstr (f->asked->str, ==, "rename 1;Neuer Name");
 }
 
 static gboolean

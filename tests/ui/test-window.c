@@ -1,7 +1,16 @@
-/* test-window.c - the window alone. */
+/* test-window.c - the window over a library with one stored session and no model. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tests/ui/ui-test.h"
+#include "tests/ui/library-fixture.h"
+#include "ui/ks-banner.h"
+#include "ui/ks-window-header.h"
 #include "ui/ks-window.h"
+
+#include <adwaita.h>
+
+typedef struct {
+  LibraryFixture base;
+  KsWindow *window;
+} Fixture;
 
 static gboolean
 is_mapped (gpointer widget)
@@ -9,22 +18,180 @@ is_mapped (gpointer widget)
   return gtk_widget_get_mapped (widget);
 }
 
-/* The template is complete: a window comes up and goes away without a word of warning. */
 static void
-test_window_opens (void)
+open_window (Fixture *f, int width)
 {
-  KsWindow *window = ks_window_new (NULL);
+  g_settings_set_int (f->base.gsettings, "window-width", width);
+  f->window = ks_window_new (NULL, f->base.library);
+  gtk_window_present (GTK_WINDOW (f->window));
+  ui_test_wait (is_mapped, f->window);
+  ui_test_settle (GTK_WIDGET (f->window));
+}
 
-  gtk_window_present (GTK_WINDOW (window));
-  ui_test_wait (is_mapped, window);
-  ui_test_settle (GTK_WIDGET (window));
-  ui_test_close (GTK_WINDOW (window));
+static void
+set_up (Fixture *f, gconstpointer data)
+{
+  library_fixture_set_up (&f->base);
+}
+
+static void
+tear_down (Fixture *f, gconstpointer data)
+{
+  if (f->window != NULL)
+    ui_test_close (GTK_WINDOW (f->window));
+  f->window = NULL;
+  library_fixture_tear_down (&f->base);
+}
+
+static gboolean
+is_shown (gpointer data)
+{
+  Fixture *f = data;
+  KsSession *session = ks_chat_get_session (ks_window_get_chat (f->window));
+
+  return session != NULL && ks_session_get_id (session) == ks_session_get_id (f->base.session) &&
+         ks_chat_get_state (ks_window_get_chat (f->window)) == KS_CHAT_IDLE;
+}
+
+static gboolean
+is_enabled (Fixture *f, const char *name)
+{
+  return g_action_group_get_action_enabled (G_ACTION_GROUP (f->window), name);
+}
+
+static void
+activate (Fixture *f, const char *name)
+{
+  g_action_group_activate_action (G_ACTION_GROUP (f->window), name, NULL);
+}
+
+/* Without a model the window says so and offers one; a new session can be written all the same, and
+ * there is nothing to rename, export or stop. */
+static void
+test_no_model (Fixture *f, gconstpointer data)
+{
+  open_window (f, 1100);
+  g_assert_nonnull (find_button (GTK_WIDGET (f->window), "_Choose Model…"));
+  g_assert_nonnull (ui_test_find (GTK_WIDGET (f->window), ADW_TYPE_STATUS_PAGE));
+  g_assert_true (is_enabled (f, "new") && is_enabled (f, "attach") && is_enabled (f, "models"));
+  g_assert_false (is_enabled (f, "rename") || is_enabled (f, "export") ||
+                  is_enabled (f, "delete") || is_enabled (f, "stop") ||
+                  is_enabled (f, "regenerate"));
+}
+
+/* A session shows its title everywhere and its commands work; deleting takes it away at once, Undo
+ * brings it back, shown as before. */
+static void
+test_delete_and_undo (Fixture *f, gconstpointer data)
+{
+  GListModel *sessions = ks_library_get_sessions (f->base.library);
+
+  open_window (f, 1100);
+  ks_window_open_session (f->window, f->base.session);
+  ui_test_wait (is_shown, f);
+  g_assert_cmpstr (gtk_window_get_title (GTK_WINDOW (f->window)), ==, "Cable car");
+  g_assert_true (is_enabled (f, "rename") && is_enabled (f, "export") && is_enabled (f, "delete") &&
+                 is_enabled (f, "regenerate"));
+  activate (f, "delete");
+  ui_test_settle (GTK_WIDGET (f->window));
+  g_assert_cmpuint (g_list_model_get_n_items (sessions), ==, 0);
+  g_assert_null (ks_chat_get_session (ks_window_get_chat (f->window)));
+  g_assert_nonnull (find_label ("“Cable car” was deleted"));
+  click (GTK_WIDGET (f->window), "_Undo");
+  ui_test_wait (is_shown, f);
+  g_assert_cmpuint (g_list_model_get_n_items (sessions), ==, 1);
+}
+
+/* The next start shows the session that was shown last, and the panes as they were left. */
+static void
+test_state_comes_back (Fixture *f, gconstpointer data)
+{
+  open_window (f, 1100);
+  activate (f, "show-memory");
+  ks_window_open_session (f->window, f->base.session);
+  ui_test_wait (is_shown, f);
+  ks_window_save_state (f->window);
+  ui_test_close (GTK_WINDOW (f->window));
+  open_window (f, 1100);
+  ui_test_wait (is_shown, f);
+  g_assert_true (g_settings_get_boolean (f->base.gsettings, "memory-visible"));
+  activate (f, "next"); /* there is none: the session stays */
+  g_assert_true (is_shown (f));
+  activate (f, "new");
+  g_assert_false (is_shown (f));
+  activate (f, "next"); /* below a new one stands the newest */
+  ui_test_wait (is_shown, f);
+}
+
+/* Files that the program is started with go to a new session, never into one that is stored. */
+static void
+test_attach (Fixture *f, gconstpointer data)
+{
+  g_autofree char *path = g_build_filename (f->base.dir, "note.txt", NULL);
+  g_autoptr (GFile) file = g_file_new_for_path (path);
+
+  g_assert_true (g_file_set_contents (path, "A note.\n", -1, NULL));
+  open_window (f, 1100);
+  ks_window_open_session (f->window, f->base.session);
+  ui_test_wait (is_shown, f);
+  ks_window_attach_files (f->window, &file, 1);
+  g_assert_null (ks_chat_get_session (ks_window_get_chat (f->window)));
+  g_assert_cmpuint (
+      g_list_model_get_n_items (ks_chat_get_attachments (ks_window_get_chat (f->window))), ==, 1);
+}
+
+/* At 360 pixels nothing is cut off: the list and the panel lie over the chat, and what the header
+ * has no room for is in the menu. */
+static void
+test_narrow (Fixture *f, gconstpointer data)
+{
+  GtkWidget *header = NULL;
+  int minimum = 0;
+
+  open_window (f, 360);
+  gtk_widget_measure (GTK_WIDGET (f->window), GTK_ORIENTATION_HORIZONTAL, -1, &minimum, NULL, NULL,
+                      NULL);
+  g_assert_cmpint (minimum, <=, 360);
+  g_assert_cmpint (gtk_widget_get_width (GTK_WIDGET (f->window)), <=, 360);
+  header = ui_test_find (GTK_WIDGET (f->window), KS_TYPE_WINDOW_HEADER);
+  g_assert_false (gtk_widget_get_child_visible (find_button (header, "New session (Ctrl+N)")));
+  activate (f, "show-memory");
+  activate (f, "search"); /* brings the list out */
+  ui_test_settle (GTK_WIDGET (f->window));
+  g_assert_true (
+      gtk_widget_get_mapped (ui_test_find (GTK_WIDGET (f->window), GTK_TYPE_SEARCH_ENTRY)));
+}
+
+/* With room the header shows everything, and the buttons without text have a name. */
+static void
+test_wide (Fixture *f, gconstpointer data)
+{
+  GtkWidget *header = NULL;
+  GtkWidget *button = NULL;
+
+  open_window (f, 1200);
+  header = ui_test_find (GTK_WIDGET (f->window), KS_TYPE_WINDOW_HEADER);
+  button = find_button (header, "New session (Ctrl+N)");
+  g_assert_true (gtk_widget_get_child_visible (button));
+  gtk_test_accessible_assert_property (button, GTK_ACCESSIBLE_PROPERTY_LABEL, "New session");
+  button = find_button (header, "What is remembered (Ctrl+M)");
+  g_assert_true (gtk_widget_get_child_visible (button));
+  gtk_test_accessible_assert_property (button, GTK_ACCESSIBLE_PROPERTY_LABEL, "What is remembered");
+  button = find_button (header, "Sessions (F9)");
+  gtk_test_accessible_assert_property (button, GTK_ACCESSIBLE_PROPERTY_LABEL, "Sessions");
+  gtk_test_accessible_assert_property (gtk_widget_get_last_child (header),
+                                       GTK_ACCESSIBLE_PROPERTY_LABEL, "Main menu");
 }
 
 int
 main (int argc, char **argv)
 {
   ui_test_init (&argc, &argv);
-  g_test_add_func ("/window/opens", test_window_opens);
+  g_test_add ("/window/no-model", Fixture, NULL, set_up, test_no_model, tear_down);
+  g_test_add ("/window/delete-and-undo", Fixture, NULL, set_up, test_delete_and_undo, tear_down);
+  g_test_add ("/window/state-comes-back", Fixture, NULL, set_up, test_state_comes_back, tear_down);
+  g_test_add ("/window/attach", Fixture, NULL, set_up, test_attach, tear_down);
+  g_test_add ("/window/narrow", Fixture, NULL, set_up, test_narrow, tear_down);
+  g_test_add ("/window/wide", Fixture, NULL, set_up, test_wide, tear_down);
   return g_test_run ();
 }

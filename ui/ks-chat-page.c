@@ -1,0 +1,509 @@
+/* ks-chat-page.c - see ks-chat-page.h. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "ui/ks-chat-page.h"
+
+#include "ui/ks-banner.h"
+#include "ui/ks-compat.h"
+#include "ui/ks-composer.h"
+#include "ui/ks-error-text.h"
+#include "ui/ks-resource.h"
+
+#include <glib/gi18n.h>
+
+#define DRAFT "ks-draft"
+#define OPENING_MS 250 /* a session that opens sooner shows no spinner */
+#define LOADING_MS 700 /* the same for a model */
+
+struct _KsChatPage {
+  GtkWidget parent_instance;
+
+  GtkWidget *toasts;
+  GtkWidget *overlay;
+  GtkWidget *storage_banner;
+  GtkWidget *model_banner;
+  GtkWidget *chat_banner;
+  GtkWidget *picture_banner;
+  GtkWidget *stack;
+  GtkWidget *opening;
+  GtkWidget *messages;
+  GtkWidget *progress_revealer;
+  GtkWidget *progress_label;
+  GtkWidget *progress_bar;
+  GtkWidget *composer_clamp;
+  GtkWidget *list;
+  KsComposer *composer;
+
+  KsLibrary *library;
+  KsChat *chat;
+  GSignalGroup *chat_signals;
+  GSignalGroup *messages_signals;
+  GSignalGroup *attachments_signals;
+  guint opening_timeout;
+  guint loading_timeout;
+};
+
+G_DEFINE_FINAL_TYPE (KsChatPage, ks_chat_page, GTK_TYPE_WIDGET)
+
+/* --- banners --- */
+
+static void
+update_storage_banner (KsChatPage *self)
+{
+  ks_banner_set_text (KS_BANNER (self->storage_banner), KS_BANNER_WARNING,
+                      ks_library_get_storage_error (self->library));
+}
+
+static gboolean
+loading_cb (gpointer data)
+{
+  KsChatPage *self = data;
+
+  self->loading_timeout = 0;
+  ks_banner_set_text (KS_BANNER (self->model_banner), KS_BANNER_BUSY,
+                      _ ("The model is being loaded. You can write meanwhile."));
+  return G_SOURCE_REMOVE;
+}
+
+static void
+update_model_banner (KsChatPage *self)
+{
+  KsBanner *banner = KS_BANNER (self->model_banner);
+  KsModelState state = ks_library_get_model_state (self->library);
+  const char *error = ks_library_get_model_error (self->library);
+
+  g_clear_handle_id (&self->loading_timeout, g_source_remove);
+  ks_banner_set_button (banner, NULL, NULL);
+  switch (state) {
+  case KS_MODEL_LOADING:
+    self->loading_timeout = g_timeout_add (LOADING_MS, loading_cb, self);
+    return;
+  case KS_MODEL_FAILED:
+    ks_banner_set_text (banner, KS_BANNER_ERROR,
+                        error != NULL ? error : _ ("The model could not be loaded."));
+    ks_banner_set_button (banner, _ ("_Choose Model…"), "win.models");
+    return;
+  case KS_MODEL_NONE:
+  case KS_MODEL_READY:
+  default:
+    ks_banner_set_text (banner, KS_BANNER_INFO, NULL);
+  }
+}
+
+static void
+update_chat_banner (KsChatPage *self)
+{
+  const char *reason = self->chat == NULL ? NULL : ks_chat_get_read_only_reason (self->chat);
+
+  /* What holds for all sessions is said once. */
+  if (g_strcmp0 (reason, ks_library_get_storage_error (self->library)) == 0)
+    reason = NULL;
+  ks_banner_set_text (KS_BANNER (self->chat_banner), KS_BANNER_INFO, reason);
+}
+
+static gboolean
+has_picture (GListModel *attachments)
+{
+  for (guint i = 0; i < g_list_model_get_n_items (attachments); i++) {
+    g_autoptr (GObject) item = g_list_model_get_item (attachments, i);
+    KsAttachmentKind kind = KS_IS_PENDING_ATTACHMENT (item)
+                                ? ks_pending_attachment_get_kind (KS_PENDING_ATTACHMENT (item))
+                                : ks_attachment_get_kind (KS_ATTACHMENT (item));
+
+    if (kind == KS_ATTACHMENT_IMAGE)
+      return TRUE;
+  }
+  return FALSE;
+}
+
+static gboolean
+chat_has_picture (KsChat *chat)
+{
+  GListModel *messages = ks_chat_get_messages (chat);
+
+  if (has_picture (ks_chat_get_attachments (chat)))
+    return TRUE;
+  for (guint i = 0; i < g_list_model_get_n_items (messages); i++) {
+    g_autoptr (KsMessage) message = g_list_model_get_item (messages, i);
+
+    if (has_picture (ks_message_get_attachments (message)))
+      return TRUE;
+  }
+  return FALSE;
+}
+
+static void
+update_picture_banner (KsChatPage *self)
+{
+  gboolean blind = self->chat != NULL &&
+                   ks_library_get_model_state (self->library) == KS_MODEL_READY &&
+                   !ks_library_can_see (self->library) && chat_has_picture (self->chat);
+
+  ks_banner_set_text (
+      KS_BANNER (self->picture_banner), KS_BANNER_INFO,
+      blind ? _ ("This model cannot see pictures. They are kept and shown to you, but it "
+                 "answers from the text alone.")
+            : NULL);
+}
+
+/* --- messages and progress --- */
+
+static gboolean
+opening_cb (gpointer data)
+{
+  KsChatPage *self = data;
+
+  self->opening_timeout = 0;
+  gtk_stack_set_visible_child_name (GTK_STACK (self->stack), "opening");
+  gtk_spinner_start (GTK_SPINNER (self->opening));
+  return G_SOURCE_REMOVE;
+}
+
+static void
+update_stack (KsChatPage *self)
+{
+  gboolean has_messages =
+      self->chat != NULL && g_list_model_get_n_items (ks_chat_get_messages (self->chat)) > 0;
+  gboolean is_opening = self->chat != NULL && ks_chat_get_state (self->chat) == KS_CHAT_OPENING;
+
+  if (is_opening && !has_messages) {
+    if (self->opening_timeout == 0)
+      self->opening_timeout = g_timeout_add (OPENING_MS, opening_cb, self);
+    return;
+  }
+  g_clear_handle_id (&self->opening_timeout, g_source_remove);
+  gtk_spinner_stop (GTK_SPINNER (self->opening));
+  gtk_stack_set_visible_child_name (GTK_STACK (self->stack), has_messages ? "messages" : "empty");
+}
+
+/* What the line above the composer says; NULL = nothing. (transfer full) */
+static char *
+make_progress_text (KsChat *chat)
+{
+  guint n_done = ks_chat_get_n_done (chat);
+  guint n_total = ks_chat_get_n_total (chat);
+
+  switch (ks_chat_get_state (chat)) {
+  case KS_CHAT_WAITING:
+    return g_strdup (_ ("Waiting for the model…"));
+  case KS_CHAT_REREADING:
+    return n_total == 0 ? g_strdup (_ ("Reading the session again…"))
+                        : g_strdup_printf (_ ("Reading the session again: %'u of %'u tokens"),
+                                           n_done, n_total);
+  case KS_CHAT_READING:
+    return n_total == 0 ? g_strdup (_ ("Reading…"))
+                        : g_strdup_printf (_ ("Reading: %'u of %'u tokens"), n_done, n_total);
+  case KS_CHAT_STOPPING:
+    return g_strdup (_ ("Stopping…"));
+  case KS_CHAT_IDLE:
+  case KS_CHAT_OPENING:
+  case KS_CHAT_ANSWERING:
+  default:
+    return NULL;
+  }
+}
+
+static void
+update_progress (KsChatPage *self)
+{
+  g_autofree char *text = self->chat == NULL ? NULL : make_progress_text (self->chat);
+  KsChatState state = self->chat == NULL ? KS_CHAT_IDLE : ks_chat_get_state (self->chat);
+  gboolean reading = state == KS_CHAT_READING || state == KS_CHAT_REREADING;
+
+  gtk_revealer_set_reveal_child (GTK_REVEALER (self->progress_revealer), text != NULL);
+  if (text == NULL)
+    return;
+  gtk_label_set_text (GTK_LABEL (self->progress_label), text);
+  gtk_widget_set_visible (self->progress_bar, reading && ks_chat_get_n_total (self->chat) > 0);
+  if (reading && ks_chat_get_n_total (self->chat) > 0)
+    gtk_progress_bar_set_fraction (
+        GTK_PROGRESS_BAR (self->progress_bar),
+        MIN (1.0, (double)ks_chat_get_n_done (self->chat) / ks_chat_get_n_total (self->chat)));
+}
+
+static void
+update_chat (KsChatPage *self)
+{
+  update_chat_banner (self);
+  update_stack (self);
+  update_progress (self);
+}
+
+static void
+contents_changed_cb (GListModel *model, guint position, guint n_removed, guint n_added,
+                     KsChatPage *self)
+{
+  update_stack (self);
+  update_picture_banner (self);
+}
+
+static void
+library_changed_cb (KsLibrary *library, GParamSpec *pspec, KsChatPage *self)
+{
+  update_storage_banner (self);
+  update_model_banner (self);
+  update_picture_banner (self);
+  update_chat_banner (self);
+}
+
+/* Titles of toasts are markup; sentences from below and titles of sessions are not. */
+static void
+toast_text (KsChatPage *self, const char *text)
+{
+  g_autofree char *escaped = g_markup_escape_text (text, -1);
+
+  ks_chat_page_add_toast (self, adw_toast_new (escaped));
+}
+
+static void
+notice_cb (GObject *source, const char *text, KsChatPage *self)
+{
+  toast_text (self, text);
+}
+
+/* The composer speaks for a message that was not stored, the message's row for an answer that broke
+ * off: only what neither of them shows is said here. */
+static void
+failed_cb (KsChat *chat, const GError *error, KsChatPage *self)
+{
+  GListModel *messages = ks_chat_get_messages (chat);
+  guint n = g_list_model_get_n_items (messages);
+  g_autoptr (KsMessage) last = n == 0 ? NULL : g_list_model_get_item (messages, n - 1);
+  g_autofree char *text = NULL;
+
+  if (last == NULL || ks_message_get_role (last) == KS_MESSAGE_USER ||
+      ks_message_get_state (last) == KS_MESSAGE_FAILED)
+    return;
+  text = ks_error_text_dup (error);
+  toast_text (self, text);
+}
+
+static void
+answered_cb (KsChat *chat, KsMessage *message, KsChatPage *self)
+{
+  ks_announce (GTK_WIDGET (self), ks_message_get_state (message) == KS_MESSAGE_FAILED
+                                      ? _ ("The answer failed")
+                                      : _ ("The answer is complete"));
+}
+
+/* --- messages --- */
+
+static void
+setup_cb (GtkSignalListItemFactory *factory, GtkListItem *item)
+{
+  gtk_list_item_set_activatable (item, FALSE);
+  gtk_list_item_set_child (item, g_object_new (GTK_TYPE_LABEL, "wrap", TRUE, "wrap-mode",
+                                               PANGO_WRAP_WORD_CHAR, "xalign", 0.0, "selectable",
+                                               TRUE, "margin-top", 6, "margin-start", 12,
+                                               "margin-end", 12, NULL));
+}
+
+static void
+bind_cb (GtkSignalListItemFactory *factory, GtkListItem *item)
+{
+  g_object_set_data (G_OBJECT (item), "binding",
+                     g_object_bind_property (gtk_list_item_get_item (item), "text",
+                                             gtk_list_item_get_child (item), "label",
+                                             G_BINDING_SYNC_CREATE));
+}
+
+static void
+unbind_cb (GtkSignalListItemFactory *factory, GtkListItem *item)
+{
+  g_binding_unbind (g_object_get_data (G_OBJECT (item), "binding"));
+}
+
+static void
+set_messages (KsChatPage *self, GListModel *messages)
+{
+  g_autoptr (GtkNoSelection) selection =
+      messages == NULL ? NULL : gtk_no_selection_new (g_object_ref (messages));
+
+  gtk_list_view_set_model (GTK_LIST_VIEW (self->list), GTK_SELECTION_MODEL (selection));
+}
+
+/* --- the chat that is shown --- */
+
+gboolean
+ks_chat_page_has_draft (KsChat *chat)
+{
+  const char *draft = g_object_get_data (G_OBJECT (chat), DRAFT);
+
+  return (draft != NULL && *draft != '\0') ||
+         g_list_model_get_n_items (ks_chat_get_attachments (chat)) > 0;
+}
+
+static void
+keep_draft (KsChatPage *self)
+{
+  if (self->chat != NULL)
+    g_object_set_data_full (G_OBJECT (self->chat), DRAFT, ks_composer_get_text (self->composer),
+                            g_free);
+}
+
+void
+ks_chat_page_set_chat (KsChatPage *self, KsChat *chat)
+{
+  const char *draft = NULL;
+
+  g_return_if_fail (KS_IS_CHAT_PAGE (self));
+  if (self->chat == chat)
+    return;
+  keep_draft (self);
+  g_set_object (&self->chat, chat);
+  g_signal_group_set_target (self->chat_signals, chat);
+  g_signal_group_set_target (self->messages_signals,
+                             chat == NULL ? NULL : ks_chat_get_messages (chat));
+  g_signal_group_set_target (self->attachments_signals,
+                             chat == NULL ? NULL : ks_chat_get_attachments (chat));
+  set_messages (self, chat == NULL ? NULL : ks_chat_get_messages (chat));
+  ks_composer_set_chat (self->composer, chat);
+  draft = chat == NULL ? NULL : g_object_get_data (G_OBJECT (chat), DRAFT);
+  ks_composer_set_text (self->composer, draft == NULL ? "" : draft);
+  update_chat (self);
+  update_picture_banner (self);
+}
+
+KsChat *
+ks_chat_page_get_chat (KsChatPage *self)
+{
+  g_return_val_if_fail (KS_IS_CHAT_PAGE (self), NULL);
+  return self->chat;
+}
+
+gboolean
+ks_chat_page_is_untouched (KsChatPage *self)
+{
+  g_return_val_if_fail (KS_IS_CHAT_PAGE (self), FALSE);
+  keep_draft (self);
+  return self->chat == NULL ||
+         (ks_chat_get_session (self->chat) == NULL && !ks_chat_is_busy (self->chat) &&
+          !ks_chat_page_has_draft (self->chat) &&
+          g_list_model_get_n_items (ks_chat_get_messages (self->chat)) == 0);
+}
+
+void
+ks_chat_page_focus (KsChatPage *self)
+{
+  g_return_if_fail (KS_IS_CHAT_PAGE (self));
+  ks_composer_focus (self->composer);
+}
+
+void
+ks_chat_page_attach (KsChatPage *self)
+{
+  g_return_if_fail (KS_IS_CHAT_PAGE (self));
+  ks_composer_choose_files (self->composer);
+}
+
+void
+ks_chat_page_add_toast (KsChatPage *self, AdwToast *toast)
+{
+  g_return_if_fail (KS_IS_CHAT_PAGE (self));
+  adw_toast_overlay_add_toast (ADW_TOAST_OVERLAY (self->toasts), toast);
+}
+
+static void
+ks_chat_page_root (GtkWidget *widget)
+{
+  KsChatPage *self = KS_CHAT_PAGE (widget);
+  GtkRoot *root = NULL;
+
+  GTK_WIDGET_CLASS (ks_chat_page_parent_class)->root (widget);
+  root = gtk_widget_get_root (widget);
+  if (GTK_IS_WINDOW (root))
+    ks_announcer_install (GTK_WINDOW (root), GTK_OVERLAY (self->overlay));
+}
+
+static void
+ks_chat_page_dispose (GObject *object)
+{
+  KsChatPage *self = KS_CHAT_PAGE (object);
+
+  g_clear_handle_id (&self->opening_timeout, g_source_remove);
+  g_clear_handle_id (&self->loading_timeout, g_source_remove);
+  if (self->composer != NULL && self->chat != NULL)
+    ks_chat_page_set_chat (self, NULL);
+  g_clear_object (&self->chat_signals);
+  g_clear_object (&self->messages_signals);
+  g_clear_object (&self->attachments_signals);
+  if (self->library != NULL)
+    g_signal_handlers_disconnect_by_data (self->library, self);
+  g_clear_object (&self->library);
+  self->composer = NULL;
+  gtk_widget_dispose_template (GTK_WIDGET (object), KS_TYPE_CHAT_PAGE);
+  g_clear_pointer (&self->toasts, gtk_widget_unparent);
+  G_OBJECT_CLASS (ks_chat_page_parent_class)->dispose (object);
+}
+
+static void
+ks_chat_page_class_init (KsChatPageClass *klass)
+{
+  GtkWidgetClass *widget_class = GTK_WIDGET_CLASS (klass);
+
+  G_OBJECT_CLASS (klass)->dispose = ks_chat_page_dispose;
+  widget_class->root = ks_chat_page_root;
+  g_type_ensure (KS_TYPE_BANNER);
+  gtk_widget_class_set_template_from_resource (widget_class, KS_RESOURCE "ks-chat-page.ui");
+  gtk_widget_class_bind_template_child (widget_class, KsChatPage, toasts);
+  gtk_widget_class_bind_template_child (widget_class, KsChatPage, overlay);
+  gtk_widget_class_bind_template_child (widget_class, KsChatPage, storage_banner);
+  gtk_widget_class_bind_template_child (widget_class, KsChatPage, model_banner);
+  gtk_widget_class_bind_template_child (widget_class, KsChatPage, chat_banner);
+  gtk_widget_class_bind_template_child (widget_class, KsChatPage, picture_banner);
+  gtk_widget_class_bind_template_child (widget_class, KsChatPage, stack);
+  gtk_widget_class_bind_template_child (widget_class, KsChatPage, opening);
+  gtk_widget_class_bind_template_child (widget_class, KsChatPage, messages);
+  gtk_widget_class_bind_template_child (widget_class, KsChatPage, progress_revealer);
+  gtk_widget_class_bind_template_child (widget_class, KsChatPage, progress_label);
+  gtk_widget_class_bind_template_child (widget_class, KsChatPage, progress_bar);
+  gtk_widget_class_bind_template_child (widget_class, KsChatPage, composer_clamp);
+}
+
+static void
+connect_chat (KsChatPage *self)
+{
+  self->chat_signals = g_signal_group_new (KS_TYPE_CHAT);
+  g_signal_group_connect_swapped (self->chat_signals, "notify", G_CALLBACK (update_chat), self);
+  g_signal_group_connect (self->chat_signals, "notice", G_CALLBACK (notice_cb), self);
+  g_signal_group_connect (self->chat_signals, "failed", G_CALLBACK (failed_cb), self);
+  g_signal_group_connect (self->chat_signals, "answered", G_CALLBACK (answered_cb), self);
+  self->messages_signals = g_signal_group_new (G_TYPE_LIST_MODEL);
+  g_signal_group_connect (self->messages_signals, "items-changed", G_CALLBACK (contents_changed_cb),
+                          self);
+  self->attachments_signals = g_signal_group_new (G_TYPE_LIST_MODEL);
+  g_signal_group_connect (self->attachments_signals, "items-changed",
+                          G_CALLBACK (contents_changed_cb), self);
+}
+
+static void
+ks_chat_page_init (KsChatPage *self)
+{
+  GtkListItemFactory *factory = gtk_signal_list_item_factory_new ();
+  GtkWidget *scroller = gtk_scrolled_window_new ();
+
+  gtk_widget_init_template (GTK_WIDGET (self));
+  g_signal_connect (factory, "setup", G_CALLBACK (setup_cb), NULL);
+  g_signal_connect (factory, "bind", G_CALLBACK (bind_cb), NULL);
+  g_signal_connect (factory, "unbind", G_CALLBACK (unbind_cb), NULL);
+  self->list = gtk_list_view_new (NULL, factory);
+  gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (scroller), self->list);
+  adw_bin_set_child (ADW_BIN (self->messages), scroller);
+  self->composer = ks_composer_new ();
+  adw_clamp_set_child (ADW_CLAMP (self->composer_clamp), GTK_WIDGET (self->composer));
+  ks_composer_add_drop_target (self->composer, self->overlay);
+  connect_chat (self);
+}
+
+GtkWidget *
+ks_chat_page_new (KsLibrary *library)
+{
+  KsChatPage *self = g_object_new (KS_TYPE_CHAT_PAGE, NULL);
+
+  self->library = g_object_ref (library);
+  ks_composer_set_library (self->composer, library);
+  g_signal_connect (library, "notify", G_CALLBACK (library_changed_cb), self);
+  g_signal_connect (library, "notice", G_CALLBACK (notice_cb), self);
+  library_changed_cb (library, NULL, self);
+  update_chat (self);
+  return GTK_WIDGET (self);
+}

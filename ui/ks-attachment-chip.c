@@ -11,6 +11,8 @@
 
 #define ICON_PX 32
 #define THUMBNAIL_PX 44
+#define NAME_CHARS 24
+#define DETAIL_CHARS 30
 
 struct _KsAttachmentChip {
   AdwBin parent_instance;
@@ -167,6 +169,22 @@ update_progress (KsAttachmentChip *self)
   gtk_progress_bar_set_fraction (self->progress, CLAMP (fraction, 0, 1));
 }
 
+/* Least and natural width alike: a row would give a wrapping label the least width at which it fits
+ * the row's height. */
+static void
+set_text (GtkLabel *label, const char *text, int max_chars)
+{
+  g_auto (GStrv) lines = g_strsplit (text, "\n", -1);
+  glong n_char = 0;
+
+  for (guint i = 0; lines[i] != NULL; i++)
+    n_char = MAX (n_char, g_utf8_strlen (lines[i], -1));
+  gtk_label_set_text (label, text);
+  gtk_label_set_width_chars (label, (int)MIN (n_char, max_chars));
+  gtk_label_set_max_width_chars (label, (int)MIN (n_char, max_chars));
+  gtk_widget_set_tooltip_text (GTK_WIDGET (label), text);
+}
+
 static void
 set_class (KsAttachmentChip *self, const char *name, gboolean is_set)
 {
@@ -205,10 +223,8 @@ update (KsAttachmentChip *self)
   KsPendingState state = ks_pending_attachment_get_state (self->attachment);
   g_autofree char *detail = dup_detail (self);
 
-  gtk_label_set_text (self->name, name);
-  gtk_widget_set_tooltip_text (GTK_WIDGET (self->name), name);
-  gtk_label_set_text (self->detail, detail);
-  gtk_widget_set_tooltip_text (GTK_WIDGET (self->detail), detail);
+  set_text (self->name, name, NAME_CHARS);
+  set_text (self->detail, detail, DETAIL_CHARS);
   gtk_widget_set_visible (GTK_WIDGET (self->detail), detail[0] != '\0');
   gtk_widget_set_visible (self->lock, state == KS_PENDING_PASSWORD);
   set_class (self, "failed", state == KS_PENDING_FAILED);

@@ -14,7 +14,8 @@ struct _KsAttachmentStrip {
   KsLibrary *library;
   KsChat *chat;
   GListModel *model; /* strong, the chat's */
-  gboolean has_new;  /* the last one comes into view with the next layout */
+  guint follow_source;
+  gboolean follows_end; /* the newest comes into view, until the user scrolls away */
 };
 
 G_DEFINE_FINAL_TYPE (KsAttachmentStrip, ks_attachment_strip, ADW_TYPE_BIN)
@@ -72,7 +73,8 @@ items_changed_cb (GListModel *model, guint position, guint n_removed, guint n_ad
   for (guint i = 0; i < n_added; i++)
     insert_chip (self, position + i);
   gtk_widget_set_visible (GTK_WIDGET (self), g_list_model_get_n_items (model) > 0);
-  self->has_new = n_added > n_removed;
+  if (n_added > n_removed)
+    self->follows_end = TRUE;
   if (had_focus) {
     GtkWidget *next = get_chip (self, position);
 
@@ -84,14 +86,33 @@ items_changed_cb (GListModel *model, guint position, guint n_removed, guint n_ad
   emit_changed (self);
 }
 
-/* The adjustment knows the new chip only now. */
+static gboolean
+follow_cb (gpointer data)
+{
+  KsAttachmentStrip *self = data;
+  GtkAdjustment *adjustment = gtk_scrolled_window_get_hadjustment (self->scroller);
+
+  self->follow_source = 0;
+  gtk_adjustment_set_value (adjustment, gtk_adjustment_get_upper (adjustment));
+  return G_SOURCE_REMOVE;
+}
+
+/* Chips are laid out after they came, and grow with what becomes known of their files.  In the
+ * middle of a layout the value would change, but not what is seen. */
 static void
 adjustment_changed_cb (GtkAdjustment *adjustment, KsAttachmentStrip *self)
 {
-  if (!self->has_new)
-    return;
-  self->has_new = FALSE;
-  gtk_adjustment_set_value (adjustment, gtk_adjustment_get_upper (adjustment));
+  if (self->follows_end && self->follow_source == 0)
+    self->follow_source = g_idle_add_full (G_PRIORITY_LOW, follow_cb, self, NULL);
+}
+
+static void
+value_changed_cb (GtkAdjustment *adjustment, KsAttachmentStrip *self)
+{
+  double end = gtk_adjustment_get_upper (adjustment) - gtk_adjustment_get_page_size (adjustment);
+
+  if (self->follow_source == 0 && gtk_adjustment_get_value (adjustment) < end - 1)
+    self->follows_end = FALSE;
 }
 
 static void
@@ -125,6 +146,7 @@ ks_attachment_strip_dispose (GObject *object)
 {
   KsAttachmentStrip *self = KS_ATTACHMENT_STRIP (object);
 
+  g_clear_handle_id (&self->follow_source, g_source_remove);
   if (self->row != NULL)
     clear (self);
   g_clear_object (&self->chat);
@@ -150,9 +172,14 @@ ks_attachment_strip_class_init (KsAttachmentStripClass *klass)
 static void
 ks_attachment_strip_init (KsAttachmentStrip *self)
 {
+  GtkAdjustment *adjustment = NULL;
+
   gtk_widget_init_template (GTK_WIDGET (self));
-  g_signal_connect_object (gtk_scrolled_window_get_hadjustment (self->scroller), "changed",
-                           G_CALLBACK (adjustment_changed_cb), self, G_CONNECT_DEFAULT);
+  adjustment = gtk_scrolled_window_get_hadjustment (self->scroller);
+  g_signal_connect_object (adjustment, "changed", G_CALLBACK (adjustment_changed_cb), self,
+                           G_CONNECT_DEFAULT);
+  g_signal_connect_object (adjustment, "value-changed", G_CALLBACK (value_changed_cb), self,
+                           G_CONNECT_DEFAULT);
 }
 
 KsAttachmentStrip *

@@ -18,11 +18,10 @@ struct _KsComposer {
   AdwBin parent_instance;
 
   KsAttachmentStrip *strip;
-  GtkWidget *frame;
   GtkWidget *attach_button;
   GtkScrolledWindow *scroller;
   GtkTextView *view;
-  GtkWidget *placeholder;
+  GtkLabel *placeholder;
   GtkButton *send_button;
   GtkLabel *note;
 
@@ -170,6 +169,7 @@ update (KsComposer *self)
     show_note (self, NULL);
   gtk_widget_set_sensitive (GTK_WIDGET (self->view), closed == NULL);
   gtk_widget_set_tooltip_text (GTK_WIDGET (self->view), closed);
+  gtk_label_set_text (self->placeholder, closed == NULL ? _ ("Ask about your documents") : closed);
   gtk_widget_set_sensitive (self->attach_button, closed == NULL);
   gtk_widget_set_tooltip_text (self->attach_button,
                                closed == NULL ? _ ("Attach files (Ctrl+O)") : closed);
@@ -219,7 +219,7 @@ changed_cb (GtkTextBuffer *buffer, KsComposer *self)
 {
   g_autofree char *text = ks_composer_get_text (self);
 
-  gtk_widget_set_visible (self->placeholder, text[0] == '\0');
+  gtk_widget_set_visible (GTK_WIDGET (self->placeholder), text[0] == '\0');
   set_wrap_for (self, has_long_word (text, strlen (text)));
   show_note (self, NULL);
   update_send_button (self);
@@ -231,7 +231,7 @@ preedit_cb (GtkTextView *view, const char *preedit, KsComposer *self)
 {
   gboolean is_empty = gtk_text_buffer_get_char_count (get_buffer (self)) == 0;
 
-  gtk_widget_set_visible (self->placeholder, is_empty && preedit[0] == '\0');
+  gtk_widget_set_visible (GTK_WIDGET (self->placeholder), is_empty && preedit[0] == '\0');
 }
 
 static void
@@ -548,7 +548,6 @@ ks_composer_class_init (KsComposerClass *klass)
   g_type_ensure (KS_TYPE_ATTACHMENT_STRIP);
   gtk_widget_class_set_template_from_resource (widget_class, KS_RESOURCE "ks-composer.ui");
   gtk_widget_class_bind_template_child (widget_class, KsComposer, attach_button);
-  gtk_widget_class_bind_template_child (widget_class, KsComposer, frame);
   gtk_widget_class_bind_template_child (widget_class, KsComposer, note);
   gtk_widget_class_bind_template_child (widget_class, KsComposer, placeholder);
   gtk_widget_class_bind_template_child (widget_class, KsComposer, scroller);

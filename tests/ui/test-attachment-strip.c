@@ -207,6 +207,17 @@ test_chats (Fixture *fixture, gconstpointer data)
   g_assert_finalize_object (other);
 }
 
+static gboolean
+is_last_seen (gpointer strip)
+{
+  GtkWidget *row = gtk_widget_get_parent (ui_test_find (strip, KS_TYPE_ATTACHMENT_CHIP));
+  graphene_rect_t bounds;
+
+  return gtk_widget_compute_bounds (gtk_widget_get_last_child (row), strip, &bounds) &&
+         bounds.origin.x > 0 &&
+         bounds.origin.x + bounds.size.width <= (float)gtk_widget_get_width (strip) + 1;
+}
+
 /* Many files with long names never make a narrow window wider: the row scrolls, and the newest
  * comes into view. */
 static void
@@ -227,10 +238,7 @@ test_narrow (Fixture *fixture, gconstpointer data)
                       NULL, NULL);
   g_assert_cmpint (minimum, <, 340);
   g_assert_cmpfloat (gtk_adjustment_get_upper (adjustment), >, 1000);
-  g_assert_cmpfloat (gtk_adjustment_get_value (adjustment), >, 0);
-  g_assert_cmpfloat (gtk_adjustment_get_value (adjustment) +
-                         gtk_adjustment_get_page_size (adjustment),
-                     ==, gtk_adjustment_get_upper (adjustment));
+  ui_test_wait (is_last_seen, fixture->strip);
 }
 
 int

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Documents in the terminal: PDF, encrypted PDF, pictures, and how much may be attached; a tiny model reads.
+
+Usage: test-documents.py PROGRAM CASES.  Prints TAP.  Every check states a promise.
+"""
+# SPDX-License-Identifier: GPL-3.0-or-later
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+
+from clilib import ENV, MODEL, PROGRAM, check, expect, expect_failure, main, run, write
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "media"))
+import hostileimage  # noqa: E402
+import hostilepdf  # noqa: E402
+
+ASK = ["ask", "--model", MODEL, "--max-tokens", "2", "--json"]
+LIVE, STORED = [], ["--session", "new"]
+PICTURE = hostileimage.png_rgba([[(255, 0, 0, 255)] * 8] * 6)
+
+
+def n_prompt(*args):
+    code, out, err = run(*ASK, *args, "What does it say?")
+    expect(code == 0, err)
+    return json.loads(out)["prompt_tokens"], err
+
+
+def last_attachment():
+    session = json.loads(run("sessions", "list", "--json", "--limit", "1")[1])[0]["id"]
+    return json.loads(run("sessions", "show", "--json", str(session))[1])["transcript"][0]["attachments"][0]
+
+
+@check
+def the_text_of_a_pdf_is_read_with_its_page_numbers():
+    path = write("leaves.pdf", hostilepdf.many_pages(3))
+    code, out, err = run("inspect", "tokens", "--model", MODEL, "--file", path, "--json")
+    expect(code == 0, err)
+    text = json.loads(out)["text"]
+    expect(text.index("[page 2]") < text.index("Leaf 2") < text.index("[page 3]") < text.index("Leaf 3"), text)
+    short = n_prompt()[0]
+    for where in (LIVE, STORED):
+        expect(n_prompt(*where, "--attach", path)[0] > short + 20, f"{where}: the document is not in the prompt")
+    expect(last_attachment()["kind"] == "pdf" and last_attachment()["pages"] == 3, last_attachment())
+
+
+@check
+def an_encrypted_pdf_needs_its_password():
+    path = write("closed.pdf", hostilepdf.encrypted("aes128", b"open sesame"))
+    short = n_prompt()[0]
+    for where in (LIVE, STORED):
+        expect_failure(1, ASK + where + ["--attach", path, "x"], "password")
+        expect_failure(1, ASK + where + ["--attach", path, "--password", "wrong", "x"], "password")
+        expect(n_prompt(*where, "--attach", path, "--password", "open sesame")[0] > short, f"{where}: right password")
+
+
+def ask_on_terminal(args, typed):
+    """(exit code, screen): types a line whenever a password is asked for."""
+    leader, follower = pty.openpty()
+    # A terminal of its own: the program opens /dev/tty.
+    process = subprocess.Popen(["setsid", "--ctty", "--wait", PROGRAM, *args], stdin=follower, stdout=follower,
+                               stderr=follower, env=ENV)
+    os.close(follower)
+    screen, n_typed = b"", 0
+    try:
+        while block := os.read(leader, 4096):
+            screen += block
+            if n_typed < len(typed) and screen.count(b"Password for") > n_typed:
+                time.sleep(0.05)  # the program switches echo off right after it has asked
+                os.write(leader, typed[n_typed])
+                n_typed += 1
+    except OSError:
+        pass
+    os.close(leader)
+    return process.wait(timeout=60), screen.decode(errors="replace")
+
+
+@check
+def a_terminal_is_asked_for_the_password_and_does_not_show_it():
+    path = write("closed\x1b[31m.pdf", hostilepdf.encrypted("aes128", b"open sesame"))
+    for where in (LIVE, STORED):
+        args = ["ask", "--model", MODEL, "--max-tokens", "2", *where, "--attach", path, "x"]
+        code, screen = ask_on_terminal(args, [b"nonsense\n", b"open sesamee\x7f\n"])
+        expect(code == 0, f"{where}: {screen}")
+        expect("sesame" not in screen and "nonsense" not in screen and "\x1b[31m" not in screen, screen)
+        expect(screen.count("Password for") == 2, screen)
+        code, screen = ask_on_terminal(args, [b"\x03"])
+        expect(code == 1 and "password" in screen, f"{where}: {code}: {screen}")
+
+
+@check
+def pictures_are_stored_but_not_read():
+    path = write("red.png", PICTURE)
+    expect_failure(4, ASK + ["--attach", path, "x"], "picture")
+    _, err = n_prompt(*STORED, "--attach", path)
+    expect("picture" in err, f"nothing was said about the picture: {err}")
+    expect(last_attachment()["kind"] == "image" and last_attachment()["name"] == "red.png", last_attachment())
+
+
+@check
+def what_cannot_be_read_is_refused_in_both_ways():
+    for name, data in (("cut.pdf", hostilepdf.simple()[:300]), ("zeros.bin", b"\0" * 5000)):
+        path = write(name, data)
+        for where in (LIVE, STORED):
+            code, _, err = run(*ASK, *where, "--attach", path, "x")
+            expect(code in (1, 4) and name in err, f"{where} {name}: {code}: {err}")
+
+
+@check
+def all_attachments_together_have_a_cap():
+    paths = [write(f"half{i}.txt", b"words and words " * (2600 << 10)) for i in range(2)]  # 41 MiB each
+    args = [part for path in paths for part in ("--attach", path)]
+    for where in (LIVE, STORED):
+        expect_failure(1, ASK + where + args + ["x"], "64 MiB")
+    for path in paths:
+        os.unlink(path)
+
+
+def has_worker(pid):
+    """Whether one of the process's threads has started another program."""
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+        for task in tasks:
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+                if file.read().strip():
+                    return True
+    except OSError:
+        pass
+    return False
+
+
+@check
+def ctrl_c_while_a_document_is_read_ends_with_130():
+    path = write("many.pdf", hostilepdf.many_pages(4000))
+    for where in (LIVE, STORED):
+        process = subprocess.Popen([PROGRAM, *ASK, *where, "--attach", path, "x"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env=ENV)
+        while process.poll() is None and not has_worker(process.pid):
+            time.sleep(0.005)
+        expect(process.poll() is None, f"{where}: ended before the worker was there")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        expect(process.returncode == 130 and b"cancelled" in err, f"{where}: {process.returncode}: {err}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

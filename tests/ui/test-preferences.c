@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/ks-model-fit.h"
 #include "engine/evict.h"
-#include "tests/ui/library-fixture.h"
+#include "tests/ui/ui-library.h"
 #include "ui/ks-compat.h"
 #include "ui/ks-preference-rows.h"
 #include "ui/ks-preferences.h"

@@ -1,6 +1,6 @@
 /* test-window.c - the window over a library with one stored session and no model. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tests/ui/library-fixture.h"
+#include "tests/ui/ui-library.h"
 #include "ui/ks-banner.h"
 #include "ui/ks-window-header.h"
 #include "ui/ks-window.h"

@@ -1,6 +1,6 @@
-/* library-fixture.c - see library-fixture.h. */
+/* ui-library.c - see ui-library.h. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tests/ui/library-fixture.h"
+#include "tests/ui/ui-library.h"
 
 #include "storage/ks-store.h"
 #include "tests/storage/storage-fixture.h"
@@ -39,6 +39,7 @@ is_opened (gpointer library)
 void
 library_fixture_set_up (LibraryFixture *f)
 {
+  GtkWidget *toasts = NULL;
   g_autoptr (GError) error = NULL;
 
   f->dir = g_dir_make_tmp ("ks-library-XXXXXX", &error);
@@ -51,7 +52,9 @@ library_fixture_set_up (LibraryFixture *f)
   ui_test_wait (is_opened, f->library);
   f->session = g_list_model_get_item (ks_library_get_sessions (f->library), 0);
   f->child = gtk_label_new ("window");
-  f->window = ui_test_present (f->child, 800, 700);
+  toasts = adw_toast_overlay_new ();
+  adw_toast_overlay_set_child (ADW_TOAST_OVERLAY (toasts), f->child);
+  f->window = ui_test_present (toasts, 800, 700);
 }
 
 static void

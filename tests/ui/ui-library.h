@@ -1,4 +1,4 @@
-/* library-fixture.h - a library over a folder of the test's own, with one stored session and no
+/* ui-library.h - a library over a folder of the test's own, with one stored session and no
  * model, for tests of dialogs; and what these look for. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
@@ -15,7 +15,7 @@ typedef struct {
   KsLibrary *library;
   KsSession *session; /* "Cable car", a question and its answer */
   GtkWindow *window;
-  GtkWidget *child; /* of the window */
+  GtkWidget *child; /* in the window, which can show toasts */
 } LibraryFixture;
 
 /* The library is open and has found that there is no model when this returns. */

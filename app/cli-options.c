@@ -337,6 +337,8 @@ cli_options_make_engine (const CliOptions *options, GError **error)
       !find_files (options, out, error))
     return NULL;
   set_saved_policy (options, settings, out);
+  if (ks_settings_get_gsettings (settings) == NULL)
+    cli_print_notice (ks_settings_get_problem (settings));
   out->n_thread =
       options->threads >= 0 ? (guint)options->threads : ks_settings_get_n_thread (settings);
   return g_steal_pointer (&out);
@@ -367,6 +369,17 @@ get_real (double value, double most)
   return value >= 0 && value <= most ? value : -1;
 }
 
+/* -1 for what was not given; no more than a bundle can hold. */
+static gint64
+get_bytes (const char *text)
+{
+  guint64 n_bytes = 0;
+
+  if (text == NULL || !cli_parse_bytes (text, &n_bytes, NULL))
+    return -1;
+  return (gint64)MIN (n_bytes, (guint64)1 << 53);
+}
+
 KsSessionSettings *
 cli_options_make_session (const CliOptions *options)
 {
@@ -376,6 +389,8 @@ cli_options_make_session (const CliOptions *options)
   session->system_prompt = g_strdup (options->system);
   session->policy =
       g_strdup (options->keep_everything ? ks_policy_get_name (KS_POLICY_FULL) : options->policy);
+  session->budget_bytes = get_bytes (options->budget);
+  session->kv_budget_bytes = get_bytes (options->kv_budget);
   session->temperature = get_real (options->temperature, 100);
   session->top_p = get_real (options->top_p, 1);
   session->min_p = get_real (options->min_p, 1);

@@ -196,17 +196,20 @@ def chat_has_commands_for_the_session():
 
 @check
 def a_new_session_keeps_what_it_was_begun_with():
-    first = ask("new", "--max-tokens", "3", "--top-k", "7", "--system", "You are a pirate.", "Hello.")
+    first = ask("new", "--max-tokens", "3", "--top-k", "7", "--kv-budget", "24MiB", "--system", "You are a pirate.", "Hello.")
     session = first["session"]["id"]
     path = os.path.join(HOME.name, "kept.json")
     expect(run("export", "--output", path, str(session))[0] == 0, "export")
     with open(path, encoding="utf-8") as file:
         settings = json.load(file)["settings"]
     expect(settings["model"] == MODEL and settings["top_k"] == 7 and settings["max_tokens"] == 3, settings)
+    expect(settings["kv_budget_bytes"] == 24 << 20, settings)
     expect(settings["system_prompt"] == "You are a pirate.", settings)
     code, out, err = run("ask", "--session", str(session), "--json", "Again.")  # no --model: the session's own
     expect(code == 0, err)
-    expect(json.loads(out)["model"] == MODEL and json.loads(out)["answer_tokens"] <= 3, out)
+    result = json.loads(out)
+    expect(result["model"] == MODEL and result["answer_tokens"] <= 3, out)
+    expect(result["memory"]["kv_budget_bytes"] <= 24 << 20, "the session's memory target")
 
 
 @check

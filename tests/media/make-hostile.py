@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the odd and hostile files of the media tests into a folder, and cases.ini with what each must give.
 
-Usage: make-hostile.py FOLDER.  Keys of a case (a group of cases.ini is a file name, `#2` and so on behind it
+Usage: make-hostile.py FOLDER [GROUP...].  Keys of a case (a group of cases.ini is a file name, `#2` and so on behind it
 for another case of the same file): expect = text|pdf|image or names of KsMediaError, separated by |; password;
 pages; blank (pages without text); contains, lacks (of the text, or of the error's sentence); warning (part of
 it); size (WxH before scaling); picture (WxH as handed over); side (longest side asked for); pixels
@@ -204,14 +204,14 @@ def big_rows():
     return [[(x & 255, y & 255, 9, 255) for x in range(100)] for y in range(60)]
 
 
+GROUPS = {"sound": add_sound_documents, "encrypted": add_encrypted, "broken": add_broken_documents,
+          "texts": add_texts, "pictures": add_pictures, "photographs": add_photographs}
+
+
 def main():
     out = Folder(sys.argv[1])
-    add_sound_documents(out)
-    add_encrypted(out)
-    add_broken_documents(out)
-    add_texts(out)
-    add_pictures(out)
-    add_photographs(out)
+    for name in sys.argv[2:] or GROUPS:
+        GROUPS[name](out)
     out.finish()
 
 

@@ -13,52 +13,54 @@
 #include <unistd.h>
 
 static inline void
-remove_tree(const char *path)
+remove_tree (const char *path)
 {
-  g_autoptr(GDir) dir = NULL;
+  g_autoptr (GDir) dir = NULL;
   const char *name;
 
-  if (!g_file_test(path, G_FILE_TEST_IS_SYMLINK))
-    dir = g_dir_open(path, 0, NULL);
-  while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
-    g_autofree char *inner = g_build_filename(path, name, NULL);
+  if (!g_file_test (path, G_FILE_TEST_IS_SYMLINK))
+    dir = g_dir_open (path, 0, NULL);
+  while (dir != NULL && (name = g_dir_read_name (dir)) != NULL) {
+    g_autofree char *inner = g_build_filename (path, name, NULL);
 
-    remove_tree(inner);
+    remove_tree (inner);
   }
-  g_assert_cmpint(g_remove(path), ==, 0);
+  g_assert_cmpint (g_remove (path), ==, 0);
 }
 
 static inline char *
-make_folder(void)
+make_folder (void)
 {
-  g_autoptr(GError) error = NULL;
-  char *path = g_dir_make_tmp("ks-media-XXXXXX", &error);
+  g_autoptr (GError) error = NULL;
+  char *path = g_dir_make_tmp ("ks-media-XXXXXX", &error);
 
-  g_assert_no_error(error);
+  g_assert_no_error (error);
   return path;
 }
 
-/* Runs make-hostile.py ($KS_MAKE_HOSTILE, started by $KS_PYTHON). (transfer full) the folder */
+/* Runs make-hostile.py ($KS_MAKE_HOSTILE, started by $KS_PYTHON) for one group of files, NULL =
+ * all. (transfer full) the folder */
 static inline char *
-make_files(void)
+make_files (const char *group)
 {
-  g_autoptr(GError) error = NULL;
-  char *path = make_folder();
-  const char *args[] = {g_getenv("KS_PYTHON"), "-B", g_getenv("KS_MAKE_HOSTILE"), path, NULL};
+  g_autoptr (GError) error = NULL;
+  char *path = make_folder ();
+  const char *args[] = {
+      g_getenv ("KS_PYTHON"), "-B", g_getenv ("KS_MAKE_HOSTILE"), path, group, NULL};
   int status = -1;
 
-  g_assert_nonnull(args[0]);
-  g_spawn_sync(NULL, (char **)args, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL, &status,
-               &error);
-  g_assert_no_error(error);
-  g_assert_cmpint(status, ==, 0);
+  g_assert_nonnull (args[0]);
+  g_spawn_sync (NULL, (char **)args, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL, &status,
+                &error);
+  g_assert_no_error (error);
+  g_assert_cmpint (status, ==, 0);
   return path;
 }
 
 /* No worker is left, running or waiting to be asked for its end. */
 static inline void
-assert_no_children(void)
+assert_no_children (void)
 {
-  g_assert_cmpint(waitpid(-1, NULL, WNOHANG), ==, -1);
-  g_assert_cmpint(errno, ==, ECHILD);
+  g_assert_cmpint (waitpid (-1, NULL, WNOHANG), ==, -1);
+  g_assert_cmpint (errno, ==, ECHILD);
 }

@@ -10,6 +10,8 @@
 /* Old deletions and lost blobs are removed when nothing was asked for so long after opening: the
  * first list is what the user waits for. */
 #define PURGE_AFTER_US (1 * G_USEC_PER_SEC)
+/* Another program that runs may still take a younger deletion back. */
+#define PURGE_AGE_US (3600 * (gint64)G_USEC_PER_SEC)
 
 typedef struct {
   gatomicrefcount n_ref;
@@ -228,7 +230,7 @@ run_thread (gpointer data)
     if (request == NULL) {
       core->purge_due = FALSE;
       /* Nobody asked for it, and the next start tries again. */
-      (void)ks_store_purge (core->store, NULL);
+      (void)ks_store_purge_old (core->store, PURGE_AGE_US, NULL);
     } else if (request->kind == REQUEST_QUIT) {
       quit = TRUE;
       request_free (request);
@@ -237,6 +239,9 @@ run_thread (gpointer data)
       hand_over (request);
     }
   }
+  /* What was deleted here cannot be taken back any more. */
+  if (core->store != NULL)
+    (void)ks_store_purge_own (core->store, NULL);
   g_clear_object (&core->store);
   core_unref (core);
   return NULL;

@@ -19,8 +19,9 @@ KsSessionService *ks_session_service_new (const char *dir);
 const char *ks_session_service_get_dir (KsSessionService *self);
 
 /* Opens the store: first read and write, then (where that is refused) read only.  Requests queued
- * before it has succeeded fail with its error.  What earlier runs deleted is purged in the
- * background a little later.  Opening again is fine, after a failure it tries again. */
+ * before it has succeeded fail with its error.  What was deleted here is purged with the last
+ * unref; what a run that was killed left is purged in the background, an hour later at least.
+ * Opening again is fine, after a failure it tries again. */
 void ks_session_service_open_async (KsSessionService *self, GCancellable *cancellable,
                                     GAsyncReadyCallback callback, gpointer user_data);
 gboolean ks_session_service_open_finish (KsSessionService *self, GAsyncResult *result,

@@ -12,7 +12,8 @@ struct _KsStore {
   KsDatabase *database;
   KsBlobStore *blobs;
   char *dir;
-  GHashTable *locks; /* set of gint64: sessions that this store has locked */
+  GHashTable *locks;  /* set of gint64: sessions that this store has locked */
+  GHashTable *marked; /* set of gint64: sessions that it has marked as deleted */
 };
 
 /* All fields of a message as they are to be stored; attachments may be NULL. */

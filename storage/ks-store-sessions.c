@@ -191,20 +191,23 @@ gboolean
 ks_store_delete_session (KsStore *self, gint64 id, GError **error)
 {
   g_return_val_if_fail (KS_IS_STORE (self), FALSE);
-  if (!ks_database_begin (self->database, error))
+  if (!ks_database_begin (self->database, error) ||
+      !ks_database_end (self->database, mark_deleted (self, id, error), error))
     return FALSE;
-  return ks_database_end (self->database, mark_deleted (self, id, error), error);
+  g_hash_table_add (self->marked, g_memdup2 (&id, sizeof id));
+  return TRUE;
 }
 
 gboolean
 ks_store_restore_session (KsStore *self, gint64 id, GError **error)
 {
   g_return_val_if_fail (KS_IS_STORE (self), FALSE);
-  return ks_database_run (
-             self->database, error,
-             "UPDATE session SET deleted_us = NULL WHERE id = ?1 AND deleted_us IS NOT NULL", "i",
-             id) &&
-         (ks_database_get_n_changes (self->database) == 1 || fail_not_found (id, error));
+  if (!ks_database_run (
+          self->database, error,
+          "UPDATE session SET deleted_us = NULL WHERE id = ?1 AND deleted_us IS NOT NULL", "i", id))
+    return FALSE;
+  g_hash_table_remove (self->marked, &id);
+  return ks_database_get_n_changes (self->database) == 1 || fail_not_found (id, error);
 }
 
 KsSessionSettings *

@@ -36,6 +36,7 @@ ks_store_finalize (GObject *object)
   KsStore *self = KS_STORE (object);
 
   g_hash_table_unref (self->locks);
+  g_hash_table_unref (self->marked);
   g_free (self->dir);
   G_OBJECT_CLASS (ks_store_parent_class)->finalize (object);
 }
@@ -51,6 +52,7 @@ static void
 ks_store_init (KsStore *self)
 {
   self->locks = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
+  self->marked = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
 }
 
 /* Order matters: the file's mode changes only after it was found to be ours. */
@@ -135,9 +137,9 @@ ks_store_check (KsStore *self, GError **error)
   return TRUE;
 }
 
-/* Hashes of attachments: of sessions marked as deleted, or of all. */
+/* Hashes of a session's attachments, 0 = of all sessions. */
 static GHashTable *
-list_hashes (KsStore *self, gboolean deleted_only, GError **error)
+list_hashes (KsStore *self, gint64 session, GError **error)
 {
   g_autoptr (GHashTable) hashes = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   g_autoptr (KsStatement) statement = NULL;
@@ -146,9 +148,8 @@ list_hashes (KsStore *self, gboolean deleted_only, GError **error)
   statement = ks_database_query (self->database, error,
                                  "SELECT a.hash, a.text_hash FROM attachment a"
                                  " JOIN message m ON m.id = a.message"
-                                 " JOIN session s ON s.id = m.session"
-                                 " WHERE ?1 = 0 OR s.deleted_us IS NOT NULL",
-                                 "i", (gint64)deleted_only);
+                                 " WHERE ?1 = 0 OR m.session = ?1",
+                                 "i", session);
   if (statement == NULL)
     return NULL;
   while (ks_statement_step (statement, &local)) {
@@ -209,7 +210,7 @@ sweep (KsStore *self, GError **error)
 
   if (!ks_database_begin (self->database, error))
     return FALSE;
-  keep = list_hashes (self, FALSE, error);
+  keep = list_hashes (self, 0, error);
   if (keep != NULL)
     ks_blob_store_sweep (self->blobs, keep);
   return ks_database_end (self->database, keep != NULL, error);
@@ -222,23 +223,87 @@ fold_log (KsStore *self, GError **error)
   return ks_database_exec (self->database, "PRAGMA wal_checkpoint (TRUNCATE)", error);
 }
 
-gboolean
-ks_store_purge (KsStore *self, GError **error)
+/* Ids of sessions that were marked as deleted before that time; of this store's own marks only. */
+static GArray *
+list_marked (KsStore *self, gint64 before_us, gboolean own, GError **error)
 {
-  g_autoptr (GHashTable) hashes = NULL;
-  gboolean done, any = FALSE;
+  g_autoptr (GArray) ids = g_array_new (FALSE, FALSE, sizeof (gint64));
+  g_autoptr (KsStatement) statement = NULL;
+  GError *local = NULL;
 
-  g_return_val_if_fail (KS_IS_STORE (self), FALSE);
+  statement = ks_database_query (self->database, error,
+                                 "SELECT id FROM session WHERE deleted_us < ?1", "i", before_us);
+  if (statement == NULL)
+    return NULL;
+  while (ks_statement_step (statement, &local)) {
+    gint64 id = ks_statement_get_int (statement, 0);
+
+    if (!own || g_hash_table_contains (self->marked, &id))
+      g_array_append_val (ids, id);
+  }
+  if (local == NULL)
+    return g_steal_pointer (&ids);
+  g_propagate_error (error, local);
+  return NULL;
+}
+
+/* Adds the hashes that it may have been the last one to need. */
+static gboolean
+purge_session (KsStore *self, gint64 id, GHashTable *hashes, GError **error)
+{
+  g_autoptr (GHashTable) more = list_hashes (self, id, error);
+  GHashTableIter iter;
+  gpointer hash;
+
+  if (more == NULL)
+    return FALSE;
+  g_hash_table_iter_init (&iter, more);
+  while (g_hash_table_iter_next (&iter, &hash, NULL)) {
+    g_hash_table_iter_steal (&iter);
+    g_hash_table_add (hashes, hash);
+  }
+  g_hash_table_remove (self->marked, &id);
+  return ks_database_run (self->database, error, "DELETE FROM session WHERE id = ?1", "i", id);
+}
+
+static gboolean
+purge (KsStore *self, gint64 before_us, gboolean own, GError **error)
+{
+  g_autoptr (GHashTable) hashes = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  g_autoptr (GArray) ids = NULL;
+  gboolean done;
+
   if (!ks_database_begin (self->database, error))
     return FALSE;
-  hashes = list_hashes (self, TRUE, error);
-  done = hashes != NULL && ks_database_run (self->database, error,
-                                            "DELETE FROM session WHERE deleted_us IS NOT NULL", "");
-  any = done && ks_database_get_n_changes (self->database) > 0;
+  ids = list_marked (self, before_us, own, error);
+  done = ids != NULL;
+  for (guint i = 0; done && i < ids->len; i++)
+    done = purge_session (self, g_array_index (ids, gint64, i), hashes, error);
   if (!ks_database_end (self->database, done, error))
     return FALSE;
   return ks_store_remove_unused (self, hashes, error) && sweep (self, error) &&
-         (!any || fold_log (self, error));
+         (ids->len == 0 || fold_log (self, error));
+}
+
+gboolean
+ks_store_purge (KsStore *self, GError **error)
+{
+  g_return_val_if_fail (KS_IS_STORE (self), FALSE);
+  return purge (self, G_MAXINT64, FALSE, error);
+}
+
+gboolean
+ks_store_purge_old (KsStore *self, gint64 least_age_us, GError **error)
+{
+  g_return_val_if_fail (KS_IS_STORE (self), FALSE);
+  return purge (self, g_get_real_time () - least_age_us, FALSE, error);
+}
+
+gboolean
+ks_store_purge_own (KsStore *self, GError **error)
+{
+  g_return_val_if_fail (KS_IS_STORE (self), FALSE);
+  return g_hash_table_size (self->marked) == 0 || purge (self, G_MAXINT64, TRUE, error);
 }
 
 static gboolean
@@ -284,7 +349,7 @@ ks_store_delete_all (KsStore *self, GError **error)
   g_autoptr (GHashTable) hashes = NULL;
 
   g_return_val_if_fail (KS_IS_STORE (self), FALSE);
-  hashes = list_hashes (self, FALSE, error);
+  hashes = list_hashes (self, 0, error);
   if (hashes == NULL || !delete_rows (self, error))
     return FALSE;
   /* In place, not by unlinking: another process may have the file open. */

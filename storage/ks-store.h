@@ -38,6 +38,10 @@ gboolean ks_store_rename_session (KsStore *self, gint64 id, const char *title, G
 gboolean ks_store_delete_session (KsStore *self, gint64 id, GError **error);
 gboolean ks_store_restore_session (KsStore *self, gint64 id, GError **error);
 gboolean ks_store_purge (KsStore *self, GError **error);
+/* The same for what was marked so long ago that nobody can want it back, as another program might
+ * what it has just marked; and for what this store marked. */
+gboolean ks_store_purge_old (KsStore *self, gint64 least_age_us, GError **error);
+gboolean ks_store_purge_own (KsStore *self, GError **error);
 /* Removes a blob that no attachment refers to; one that is in use stays. */
 gboolean ks_store_remove_unused_blob (KsStore *self, const char *hash, GError **error);
 /* Everything: database, WAL, backups, blobs.  Errors: LOCKED while another process answers. */

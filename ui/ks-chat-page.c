@@ -6,7 +6,9 @@
 #include "ui/ks-compat.h"
 #include "ui/ks-composer.h"
 #include "ui/ks-error-text.h"
+#include "ui/ks-image-viewer.h"
 #include "ui/ks-resource.h"
+#include "ui/ks-transcript.h"
 
 #include <glib/gi18n.h>
 
@@ -30,7 +32,7 @@ struct _KsChatPage {
   GtkWidget *progress_label;
   GtkWidget *progress_bar;
   GtkWidget *composer_clamp;
-  GtkWidget *list;
+  KsTranscript *transcript;
   KsComposer *composer;
 
   KsLibrary *library;
@@ -285,40 +287,40 @@ answered_cb (KsChat *chat, KsMessage *message, KsChatPage *self)
                                       : _ ("The answer is complete"));
 }
 
-/* --- messages --- */
+/* --- what the transcript asks for --- */
 
 static void
-setup_cb (GtkSignalListItemFactory *factory, GtkListItem *item)
+regenerate_cb (KsTranscript *transcript, KsChatPage *self)
 {
-  gtk_list_item_set_activatable (item, FALSE);
-  gtk_list_item_set_child (item, g_object_new (GTK_TYPE_LABEL, "wrap", TRUE, "wrap-mode",
-                                               PANGO_WRAP_WORD_CHAR, "xalign", 0.0, "selectable",
-                                               TRUE, "margin-top", 6, "margin-start", 12,
-                                               "margin-end", 12, NULL));
+  if (self->chat != NULL)
+    ks_chat_regenerate (self->chat);
 }
 
 static void
-bind_cb (GtkSignalListItemFactory *factory, GtkListItem *item)
+continue_cb (KsTranscript *transcript, KsChatPage *self)
 {
-  g_object_set_data (G_OBJECT (item), "binding",
-                     g_object_bind_property (gtk_list_item_get_item (item), "text",
-                                             gtk_list_item_get_child (item), "label",
-                                             G_BINDING_SYNC_CREATE));
+  if (self->chat != NULL)
+    ks_chat_continue (self->chat);
 }
 
 static void
-unbind_cb (GtkSignalListItemFactory *factory, GtkListItem *item)
+edit_cb (KsTranscript *transcript, KsMessage *message, const char *text, KsChatPage *self)
 {
-  g_binding_unbind (g_object_get_data (G_OBJECT (item), "binding"));
+  if (self->chat != NULL)
+    ks_chat_edit (self->chat, message, text);
 }
 
 static void
-set_messages (KsChatPage *self, GListModel *messages)
+select_branch_cb (KsTranscript *transcript, KsMessage *message, guint sibling, KsChatPage *self)
 {
-  g_autoptr (GtkNoSelection) selection =
-      messages == NULL ? NULL : gtk_no_selection_new (g_object_ref (messages));
+  if (self->chat != NULL)
+    ks_chat_select_branch (self->chat, message, sibling);
+}
 
-  gtk_list_view_set_model (GTK_LIST_VIEW (self->list), GTK_SELECTION_MODEL (selection));
+static void
+open_attachment_cb (KsTranscript *transcript, KsAttachment *attachment, KsChatPage *self)
+{
+  ks_image_viewer_present (GTK_WIDGET (self), self->library, attachment);
 }
 
 /* --- the chat that is shown --- */
@@ -355,7 +357,7 @@ ks_chat_page_set_chat (KsChatPage *self, KsChat *chat)
                              chat == NULL ? NULL : ks_chat_get_messages (chat));
   g_signal_group_set_target (self->attachments_signals,
                              chat == NULL ? NULL : ks_chat_get_attachments (chat));
-  set_messages (self, chat == NULL ? NULL : ks_chat_get_messages (chat));
+  ks_transcript_set_chat (self->transcript, chat);
   ks_composer_set_chat (self->composer, chat);
   draft = chat == NULL ? NULL : g_object_get_data (G_OBJECT (chat), DRAFT);
   ks_composer_set_text (self->composer, draft == NULL ? "" : draft);
@@ -478,16 +480,14 @@ connect_chat (KsChatPage *self)
 static void
 ks_chat_page_init (KsChatPage *self)
 {
-  GtkListItemFactory *factory = gtk_signal_list_item_factory_new ();
-  GtkWidget *scroller = gtk_scrolled_window_new ();
-
   gtk_widget_init_template (GTK_WIDGET (self));
-  g_signal_connect (factory, "setup", G_CALLBACK (setup_cb), NULL);
-  g_signal_connect (factory, "bind", G_CALLBACK (bind_cb), NULL);
-  g_signal_connect (factory, "unbind", G_CALLBACK (unbind_cb), NULL);
-  self->list = gtk_list_view_new (NULL, factory);
-  gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (scroller), self->list);
-  adw_bin_set_child (ADW_BIN (self->messages), scroller);
+  self->transcript = KS_TRANSCRIPT (ks_transcript_new ());
+  adw_bin_set_child (ADW_BIN (self->messages), GTK_WIDGET (self->transcript));
+  g_signal_connect (self->transcript, "regenerate", G_CALLBACK (regenerate_cb), self);
+  g_signal_connect (self->transcript, "continue", G_CALLBACK (continue_cb), self);
+  g_signal_connect (self->transcript, "edit", G_CALLBACK (edit_cb), self);
+  g_signal_connect (self->transcript, "select-branch", G_CALLBACK (select_branch_cb), self);
+  g_signal_connect (self->transcript, "open-attachment", G_CALLBACK (open_attachment_cb), self);
   self->composer = ks_composer_new ();
   adw_clamp_set_child (ADW_CLAMP (self->composer_clamp), GTK_WIDGET (self->composer));
   ks_composer_add_drop_target (self->composer, self->overlay);
@@ -501,6 +501,7 @@ ks_chat_page_new (KsLibrary *library)
 
   self->library = g_object_ref (library);
   ks_composer_set_library (self->composer, library);
+  ks_transcript_set_library (self->transcript, library);
   g_signal_connect (library, "notify", G_CALLBACK (library_changed_cb), self);
   g_signal_connect (library, "notice", G_CALLBACK (notice_cb), self);
   library_changed_cb (library, NULL, self);

@@ -368,22 +368,63 @@ restore_session (KsStore *store, gpointer data, GError **error)
   return GINT_TO_POINTER (ks_store_restore_session (store, *(gint64 *)data, error));
 }
 
-/* What an earlier run deleted is purged by itself once nothing else is asked. */
+static gpointer
+delete_session (KsStore *store, gpointer data, GError **error)
+{
+  return GINT_TO_POINTER (ks_store_delete_session (store, *(gint64 *)data, error));
+}
+
+static gint64
+count_rows (Setup *s)
+{
+  g_autoptr (KsDatabase) database = ks_database_open (s->path, TRUE, NULL);
+
+  return database != NULL ? ks_database_get_int (database, -1, "SELECT count (*) FROM session", "")
+                          : -1;
+}
+
+/* A deletion may be taken back until the service ends; then the row is gone.  What another program
+ * has marked meanwhile stays: it may want it back. */
+static void
+test_purge_own (Setup *s, gconstpointer data)
+{
+  KsStore *store = open_store (s->dir);
+  gint64 mine = add_session (store, "mine"), kept = add_session (store, "kept");
+  gint64 other = add_session (store, "other's");
+  g_autoptr (GError) error = NULL;
+
+  g_assert_true (ks_store_delete_session (store, other, NULL));
+  open_service (s);
+  g_assert_nonnull (ks_session_service_call (s->service, delete_session, &mine, &error));
+  g_assert_nonnull (ks_session_service_call (s->service, delete_session, &kept, &error));
+  g_assert_nonnull (ks_session_service_call (s->service, restore_session, &kept, &error));
+  g_assert_no_error (error);
+  g_assert_cmpint (count_rows (s), ==, 3);
+  g_clear_object (&s->service);
+  g_assert_cmpint (count_rows (s), ==, 2);
+  g_assert_true (ks_store_restore_session (store, other, &error));
+  g_assert_no_error (error);
+  g_object_unref (store);
+}
+
+/* What a run that was killed had deleted is purged by itself once nothing else is asked. */
 static void
 test_purge (Setup *s, gconstpointer data)
 {
   KsStore *store = open_store (s->dir);
   gint64 id = add_session (store, "gone");
   gboolean gone = FALSE;
+  KsDatabase *database;
 
   g_assert_true (ks_store_delete_session (store, id, NULL));
   g_object_unref (store);
+  database = ks_database_open (s->path, FALSE, NULL);
+  ks_database_trust (database);
+  g_assert_true (ks_database_exec (database, "UPDATE session SET deleted_us = 1", NULL));
+  ks_database_close (database);
   open_service (s);
   while (!gone) { /* the test's time limit ends it */
-    g_autoptr (KsDatabase) database = ks_database_open (s->path, TRUE, NULL);
-
-    gone = database != NULL &&
-           ks_database_get_int (database, 1, "SELECT count (*) FROM session", "") == 0;
+    gone = count_rows (s) == 0;
     if (!gone)
       g_usleep (20000);
   }
@@ -435,6 +476,7 @@ main (int argc, char **argv)
   ADD ("/session-service/not-open", test_not_open);
   ADD ("/session-service/read-only", test_read_only);
   ADD ("/session-service/newer", test_newer);
+  ADD ("/session-service/purge-own", test_purge_own);
   ADD ("/session-service/purge", test_purge);
   ADD ("/session-service/open-async", test_open_async);
   return g_test_run ();

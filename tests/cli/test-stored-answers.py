@@ -49,15 +49,18 @@ def start(*args):
                             env=ENV)
 
 
-def read_for(process, seconds):
-    """[(time, bytes)] of what comes out, from the first byte on, for some seconds."""
-    pieces, until = [], None
-    while until is None or time.monotonic() < until:
+def older_than(pieces, when):
+    return b"".join(piece for time_s, piece in pieces if time_s < when).decode(errors="ignore")
+
+
+def read_until(process, n_chars, age_s):
+    """[(time, bytes)] of what comes out, until so many characters are so old; machines differ in speed."""
+    pieces, give_up = [], time.monotonic() + 90
+    while len(older_than(pieces, time.monotonic() - age_s)) < n_chars and time.monotonic() < give_up:
         piece = os.read(process.stdout.fileno(), 65536)
         if not piece:
             break
         pieces.append((time.monotonic(), piece))
-        until = until or pieces[0][0] + seconds
     return pieces
 
 
@@ -117,7 +120,7 @@ def a_second_process_is_told_that_one_answers():
     session = ask("new", "--max-tokens", "2", "Hello.")["session"]["id"]
     process = start("ask", "--session", str(session), *GREEDY, "--max-tokens", "3000", LONG)
     try:
-        read_for(process, 0.2)
+        read_until(process, 1, 0)
         expect_failure(1, ["ask", "--session", str(session), *GREEDY, "x"], "answering")
         expect_failure(1, ["sessions", "delete", "--yes", str(session)], "answering")
         expect(len(shown(session)) == 4, "what is being answered is shown")
@@ -127,7 +130,7 @@ def a_second_process_is_told_that_one_answers():
     finally:
         process.kill()
     last = shown(session)[-1]
-    expect(last["state"] == "stopped" and len(last["text"]) > 10, last)
+    expect(last["state"] == "stopped" and last["text"] != "", last)
     expect(len(shown(session)) == 4, "the second question left nothing behind")
     ask(session, "--max-tokens", "2", "And now?")  # the lock is gone
 
@@ -135,7 +138,7 @@ def a_second_process_is_told_that_one_answers():
 @check
 def what_was_printed_is_what_was_stored_when_stopped():
     process = start("ask", "--session", "new", *GREEDY, "--max-tokens", "3000", LONG)
-    printed = b"".join(piece for _, piece in read_for(process, 1.0))
+    printed = b"".join(piece for _, piece in read_until(process, 20, 0.5))
     process.send_signal(signal.SIGINT)
     rest, err = process.communicate(timeout=60)
     expect(process.returncode == 130, err)
@@ -148,7 +151,7 @@ def what_was_printed_is_what_was_stored_when_stopped():
 @check
 def kill_9_loses_two_seconds_at_most_and_the_answer_goes_on():
     process = start("ask", "--session", "new", *GREEDY, "--max-tokens", "3000", LONG)
-    pieces = read_for(process, 3.5)
+    pieces = read_until(process, 20, 2.3)
     process.kill()
     died = time.monotonic()
     process.communicate()
@@ -157,9 +160,9 @@ def kill_9_loses_two_seconds_at_most_and_the_answer_goes_on():
     expect(question["text"] == LONG and question["state"] == "complete", "the question is there")
     expect(answer["state"] == "interrupted", answer["state"])
     printed = b"".join(piece for _, piece in pieces).decode(errors="ignore")
-    safe = b"".join(piece for when, piece in pieces if when < died - 2.2).decode(errors="ignore")
+    safe = older_than(pieces, died - 2.0)
     expect(printed.startswith(answer["text"]), "what is stored was printed")
-    expect(len(safe) > 20 and answer["text"].startswith(safe), f"lost more: {len(answer['text'])} of {len(safe)}")
+    expect(len(safe) >= 20 and answer["text"].startswith(safe), f"lost more: {len(answer['text'])} of {len(safe)}")
 
     code, _, err = run("chat", "--session", str(session), "--json", *GREEDY, "--max-tokens", "12",
                        stdin=b"/continue\n/quit\n")

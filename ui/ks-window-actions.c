@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "ui/ks-window-actions.h"
 
+#include "ui/ks-export-dialog.h"
 #include "ui/ks-model-manager.h"
 
 static void
@@ -34,7 +35,8 @@ export_action (GSimpleAction *action, GVariant *parameter, gpointer window)
 {
   KsSession *session = ks_chat_get_session (ks_window_get_chat (window));
 
-  (void)session;
+  if (session != NULL)
+    ks_export_dialog_present (window, ks_window_get_library (window), session);
 }
 
 static void
@@ -49,7 +51,7 @@ delete_action (GSimpleAction *action, GVariant *parameter, gpointer window)
 static void
 import_action (GSimpleAction *action, GVariant *parameter, gpointer window)
 {
-  (void)window;
+  ks_import_present (window, ks_window_get_library (window));
 }
 
 static void

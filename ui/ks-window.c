@@ -5,6 +5,7 @@
 #include "ui/ks-budget-gauge.h"
 #include "ui/ks-chat-page.h"
 #include "ui/ks-compat.h"
+#include "ui/ks-export-dialog.h"
 #include "ui/ks-memory-panel.h"
 #include "ui/ks-resource.h"
 #include "ui/ks-session-list.h"
@@ -267,7 +268,7 @@ rename_cb (KsSessionList *list, KsSession *session, const char *title, KsWindow 
 static void
 export_cb (KsSessionList *list, KsSession *session, KsWindow *self)
 {
-  (void)self;
+  ks_export_dialog_present (GTK_WIDGET (self), self->library, session);
 }
 
 static void

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "app/ks-library-command.h"
+#include "storage/ks-store.h"
 
 #include <glib/gstdio.h>
 
@@ -13,6 +14,8 @@ typedef struct {
   KsLibrary *library;
   GString *notices; /* of library and chats */
   guint n_answered, n_failed;
+  gboolean closed;
+  const char *model_path; /* NULL = the tiny one */
   char *failure;
 } LibraryFixture;
 
@@ -70,10 +73,15 @@ fixture_failed_cb (KsChat *chat, GError *error, gpointer user_data)
 }
 
 static inline KsEngineOptions *
-fixture_make_options (void)
+fixture_make_options (LibraryFixture *f)
 {
   KsEngineOptions *options = ks_engine_options_new ();
 
+  if (f->model_path != NULL) {
+    options->model_path = g_strdup (f->model_path);
+    options->budget.kv_bytes = 64u << 20;
+    return options;
+  }
   options->model_path = g_build_filename (g_getenv ("KS_TEST_CASES"), "llama", "model.gguf", NULL);
   options->gate_path =
       g_build_filename (g_getenv ("KS_TEST_CASES"), "dbtrimkv", "gate_tied.safetensors", NULL);
@@ -86,7 +94,7 @@ fixture_make_options (void)
 static inline void
 fixture_open (LibraryFixture *f)
 {
-  g_autoptr (KsEngineOptions) options = fixture_make_options ();
+  g_autoptr (KsEngineOptions) options = fixture_make_options (f);
 
   f->library = ks_library_new_full (f->settings, f->dir, options);
   g_signal_connect (f->library, "notice", G_CALLBACK (fixture_notice_cb), f);
@@ -99,15 +107,27 @@ fixture_closed_cb (GObject *source, GAsyncResult *result, gpointer user_data)
   *(gboolean *)user_data = TRUE;
 }
 
+/* Begins to close; chats may still be looked at. */
+static inline void
+fixture_begin_close (LibraryFixture *f)
+{
+  f->closed = FALSE;
+  ks_library_close_async (f->library, fixture_closed_cb, &f->closed);
+}
+
+static inline void
+fixture_end_close (LibraryFixture *f)
+{
+  WAIT_UNTIL (f->closed);
+  g_assert_finalize_object (f->library);
+  f->library = NULL;
+}
+
 static inline void
 fixture_close (LibraryFixture *f)
 {
-  gboolean closed = FALSE;
-
-  ks_library_close_async (f->library, fixture_closed_cb, &closed);
-  WAIT_UNTIL (closed);
-  g_assert_finalize_object (f->library);
-  f->library = NULL;
+  fixture_begin_close (f);
+  fixture_end_close (f);
 }
 
 static inline void
@@ -171,6 +191,34 @@ fixture_open_chat (LibraryFixture *f, KsSession *session, int max_tokens)
 }
 
 static inline void
+fixture_set_max_tokens (KsChat *chat, int max_tokens)
+{
+  g_autoptr (KsSessionSettings) settings = ks_session_settings_copy (ks_chat_get_settings (chat));
+
+  settings->max_tokens = max_tokens;
+  ks_chat_set_settings (chat, settings);
+}
+
+static inline void
+fixture_set_temperature (KsChat *chat, double temperature)
+{
+  g_autoptr (KsSessionSettings) settings = ks_session_settings_copy (ks_chat_get_settings (chat));
+
+  settings->temperature = temperature;
+  ks_chat_set_settings (chat, settings);
+}
+
+static inline void
+fixture_set_system (KsChat *chat, const char *text)
+{
+  g_autoptr (KsSessionSettings) settings = ks_session_settings_copy (ks_chat_get_settings (chat));
+
+  g_free (settings->system_prompt);
+  settings->system_prompt = g_strdup (text);
+  ks_chat_set_settings (chat, settings);
+}
+
+static inline void
 fixture_let_go (LibraryFixture *f, KsChat *chat)
 {
   g_signal_handlers_disconnect_by_data (chat, f);
@@ -219,6 +267,24 @@ fixture_ask (KsChat *chat, const char *text)
   fixture_send (chat, text);
   WAIT_UNTIL (!ks_chat_is_busy (chat));
   return fixture_dup_text (chat, -1);
+}
+
+/* The store itself, while no library has it open. (transfer full) */
+static inline KsStore *
+fixture_open_store (LibraryFixture *f)
+{
+  g_autoptr (GError) error = NULL;
+  KsStore *store = ks_store_open (f->dir, FALSE, &error);
+
+  g_assert_no_error (error);
+  return store;
+}
+
+static inline void
+fixture_reopen (LibraryFixture *f)
+{
+  fixture_close (f);
+  fixture_open (f);
 }
 
 /* The first session in the list, after it was read. (transfer full) */

@@ -43,6 +43,8 @@ struct _KsChat {
   GListStore *messages, *attachments;
   KsSessionSettings *settings;
   char *read_only_reason;
+  gboolean is_locked; /* which is why it is read-only */
+  guint lock_source;  /* timer that looks again */
   KsRun run;
 
   KsConversation *conversation; /* NULL = the model knows nothing of this chat */
@@ -123,6 +125,7 @@ gpointer ks_chat_store_update (KsStore *store, gpointer request, GError **error)
 typedef struct {
   GPtrArray *messages;
   KsSessionSettings *settings;
+  char *lock_reason; /* another program answers; NULL = none does */
 } KsOpened;
 
 void ks_opened_free (gpointer opened);

@@ -403,12 +403,19 @@ restored_cb (KsEngineJob *job, gpointer user_data)
 }
 
 static void
-watch_policy_cb (KsEngineJob *job, gpointer user_data)
+setting_cb (KsEngineJob *job, gpointer user_data)
 {
   const GError *error = ks_engine_job_get_error (job);
 
   if (error != NULL)
     ks_chat_emit_notice (user_data, error->message);
+}
+
+static void
+watch_setting (KsChat *self, KsEngineJob *take_job)
+{
+  g_signal_connect_object (take_job, "finished", G_CALLBACK (setting_cb), self, 0);
+  g_object_unref (take_job);
 }
 
 static void
@@ -422,12 +429,15 @@ make_conversation (KsChat *self)
   if (system == NULL)
     system = ks_settings_dup_system_prompt (self->library->settings);
   ks_conversation_set_system (self->conversation, system);
-  self->policy = g_strdup (self->settings->policy);
-  if (self->policy != NULL && ks_policy_parse (self->policy, &policy)) {
-    g_autoptr (KsEngineJob) job = ks_conversation_set_policy (self->conversation, policy);
+  if (self->settings->kv_budget_bytes > 0 && self->library->options == NULL) {
+    ks_budget_request request = {.kv_bytes = (guint64)self->settings->kv_budget_bytes};
 
-    g_signal_connect_object (job, "finished", G_CALLBACK (watch_policy_cb), self, 0);
+    watch_setting (self, ks_conversation_set_budget (self->conversation, &request));
+    self->library->target_bent = TRUE;
   }
+  self->policy = g_strdup (self->settings->policy);
+  if (self->policy != NULL && ks_policy_parse (self->policy, &policy))
+    watch_setting (self, ks_conversation_set_policy (self->conversation, policy));
 }
 
 static void

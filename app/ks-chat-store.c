@@ -111,6 +111,7 @@ ks_opened_free (gpointer data)
 
   g_clear_pointer (&opened->messages, g_ptr_array_unref);
   g_clear_pointer (&opened->settings, ks_session_settings_free);
+  g_free (opened->lock_reason);
   g_free (opened);
 }
 
@@ -123,8 +124,13 @@ ks_chat_store_open (KsStore *store, gpointer data, GError **error)
   opened->messages = ks_store_list_messages (store, id, error);
   if (opened->messages != NULL)
     opened->settings = ks_store_get_settings (store, id, error);
-  if (opened->settings != NULL)
+  if (opened->settings != NULL) {
+    g_autoptr (GError) locked = NULL;
+
+    if (!ks_store_check_lock (store, id, &locked))
+      opened->lock_reason = g_strdup (locked->message);
     return opened;
+  }
   ks_opened_free (opened);
   return NULL;
 }

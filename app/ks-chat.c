@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define LOOK_AGAIN_MS 3000
+
 G_DEFINE_FINAL_TYPE (KsChat, ks_chat, G_TYPE_OBJECT)
 
 enum {
@@ -58,6 +60,7 @@ ks_chat_dispose (GObject *object)
     g_hash_table_remove (self->library->chats, self);
   g_clear_handle_id (&self->piece_source, g_source_remove);
   g_clear_handle_id (&self->store_source, g_source_remove);
+  g_clear_handle_id (&self->lock_source, g_source_remove);
   g_clear_object (&self->conversation);
   g_clear_object (&self->attachments);
   G_OBJECT_CLASS (ks_chat_parent_class)->dispose (object);
@@ -205,10 +208,39 @@ show_path (KsChat *self, GPtrArray *messages)
     if (ks_message_get_id (old) != ks_message_get_id (new))
       break;
     ks_message_set_branch (old, ks_message_get_sibling (new), ks_message_get_n_siblings (new));
+    /* Another process may have gone on writing it. */
+    ks_message_set_text (old, ks_message_get_text (new));
+    ks_message_set_error (old, ks_message_get_error (new));
+    ks_message_set_n_tokens (old, ks_message_get_n_tokens (new));
+    ks_message_set_state (old, ks_message_get_state (new));
   }
   if (same < n || same < messages->len)
     g_list_store_splice (self->messages, same, n - same, messages->pdata + same,
                          messages->len - same);
+}
+
+static gboolean
+look_again_cb (gpointer user_data)
+{
+  KsChat *self = user_data;
+
+  self->lock_source = 0;
+  ks_chat_reload (self);
+  return G_SOURCE_REMOVE;
+}
+
+/* While another program answers in this session it can be read here, and what comes is shown. */
+static void
+watch_lock (KsChat *self, const char *reason)
+{
+  if (reason == NULL && self->is_locked && !self->library->closing)
+    ks_chat_set_read_only_reason (self, ks_library_get_storage_error (self->library));
+  if (reason != NULL)
+    ks_chat_set_read_only_reason (self, reason);
+  self->is_locked = reason != NULL;
+  g_clear_handle_id (&self->lock_source, g_source_remove);
+  if (self->is_locked && !self->library->closing)
+    self->lock_source = g_timeout_add (LOOK_AGAIN_MS, look_again_cb, self);
 }
 
 static void
@@ -222,6 +254,7 @@ opened_cb (GObject *source, GAsyncResult *result, gpointer user_data)
     show_path (self, opened->messages);
     ks_session_settings_free (self->settings);
     self->settings = g_steal_pointer (&opened->settings);
+    watch_lock (self, opened->lock_reason);
   }
   if (self->state == KS_CHAT_OPENING)
     ks_chat_set_state (self, KS_CHAT_IDLE);
@@ -313,7 +346,7 @@ check_idle (KsChat *self)
     return "The session is being opened.";
   if (self->state != KS_CHAT_IDLE)
     return "An answer is being written: stop it first.";
-  if (self->library->model_state == KS_MODEL_FAILED)
+  if (ks_library_has_no_model (self->library, self))
     return self->library->model_failure->message;
   if (self->library->model_state == KS_MODEL_NONE)
     return "There is no model: choose one first.";

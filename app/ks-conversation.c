@@ -11,6 +11,7 @@ struct _KsConversation {
   KsConversationCore *core;
   KsPromptBuilder *builder;
   char *system;
+  guint n_running; /* long requests that have not ended */
 };
 
 G_DEFINE_FINAL_TYPE (KsConversation, ks_conversation, G_TYPE_OBJECT)
@@ -38,6 +39,8 @@ free_request (gpointer data)
   g_free (request);
 }
 
+/* Its requests have ended when none is counted, and what it holds has to be free before another
+ * conversation's urgent requests look at the pool; otherwise it waits behind what runs. */
 static gboolean
 free_core_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
 {
@@ -53,7 +56,10 @@ ks_conversation_dispose (GObject *object)
     g_autoptr (KsEngineJob) job = ks_engine_job_new (free_core_job, g_steal_pointer (&self->core),
                                                      (GDestroyNotify)ks_conversation_core_free);
 
-    ks_engine_push (self->engine, job);
+    if (self->n_running == 0)
+      ks_engine_push_urgent (self->engine, job);
+    else
+      ks_engine_push (self->engine, job);
   }
   g_clear_object (&self->engine);
   G_OBJECT_CLASS (ks_conversation_parent_class)->dispose (object);
@@ -170,10 +176,26 @@ new_request (KsConversation *self)
   return request;
 }
 
+static void
+ended_cb (KsEngineJob *job, gpointer user_data)
+{
+  ((KsConversation *)user_data)->n_running--;
+}
+
+static KsEngineJob *
+push_long (KsConversation *self, KsEngineJobFunc func, Request *request)
+{
+  KsEngineJob *job = ks_engine_job_new (func, request, free_request);
+
+  self->n_running++;
+  g_signal_connect_object (job, "finished", G_CALLBACK (ended_cb), self, 0);
+  ks_engine_push (self->engine, job);
+  return job;
+}
+
 KsEngineJob *
 ks_conversation_ask (KsConversation *self, const char *question, const KsAnswerOptions *options)
 {
-  KsEngineJob *job;
   Request *request;
 
   g_return_val_if_fail (KS_IS_CONVERSATION (self) && question != NULL && options != NULL, NULL);
@@ -181,38 +203,30 @@ ks_conversation_ask (KsConversation *self, const char *question, const KsAnswerO
   request->system = g_strdup (self->system);
   request->message = ks_prompt_builder_take_message (self->builder, question);
   request->options = ks_answer_options_copy (options);
-  job = ks_engine_job_new (ask_job, request, free_request);
-  ks_engine_push (self->engine, job);
-  return job;
+  return push_long (self, ask_job, request);
 }
 
 KsEngineJob *
 ks_conversation_continue (KsConversation *self, const KsAnswerOptions *options)
 {
-  KsEngineJob *job;
   Request *request;
 
   g_return_val_if_fail (KS_IS_CONVERSATION (self) && options != NULL, NULL);
   request = new_request (self);
   request->options = ks_answer_options_copy (options);
-  job = ks_engine_job_new (continue_job, request, free_request);
-  ks_engine_push (self->engine, job);
-  return job;
+  return push_long (self, continue_job, request);
 }
 
 KsEngineJob *
 ks_conversation_restore (KsConversation *self, GPtrArray *take_turns)
 {
-  KsEngineJob *job;
   Request *request;
 
   g_return_val_if_fail (KS_IS_CONVERSATION (self) && take_turns != NULL, NULL);
   request = new_request (self);
   request->system = g_strdup (self->system);
   request->turns = take_turns;
-  job = ks_engine_job_new (restore_job, request, free_request);
-  ks_engine_push (self->engine, job);
-  return job;
+  return push_long (self, restore_job, request);
 }
 
 KsEngineJob *

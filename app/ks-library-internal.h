@@ -37,11 +37,12 @@ struct _KsLibrary {
   KsModelState model_state;
   char *model_name;
   GError *model_failure;
-  char *model_wanted; /* as asked for; NULL = the default */
+  char *model_wanted;  /* what is loaded, as it was asked for; NULL = the default */
+  char *default_model; /* the same for chats that ask for none */
   GCancellable *load_cancellable;
   KsEngineJob *load_job;
   gboolean had_model;   /* before the load that runs */
-  gboolean own_choice;  /* model_wanted stands in place of the command line's */
+  gboolean own_choice;  /* the user chose: in place of the command line's and of sessions' */
   gboolean store_model; /* the choice becomes the setting when it loads */
   gboolean load_again;  /* another model was asked for meanwhile, or answers have to stop first */
   KsMemoryView *idle_view; /* the device without a chat; NULL without a model */
@@ -53,7 +54,9 @@ struct _KsLibrary {
 
   /* target */
   guint64 target_bytes, min_bytes, max_bytes;
-  guint64 next_target_bytes; /* newest value that waits, 0 = none */
+  guint64 default_target_bytes; /* for chats that ask for none */
+  gboolean target_bent;         /* a chat's own KV budget is in force */
+  guint64 next_target_bytes;    /* newest value that waits, 0 = none */
   KsEngineJob *target_job;
   guint save_source;
 
@@ -87,10 +90,14 @@ void ks_library_clear_sessions (KsLibrary *self);
  * when there is no model. */
 void ks_library_want_slot (KsLibrary *self, KsChat *chat);
 void ks_library_release_slot (KsLibrary *self, KsChat *chat); /* also cancels the waiting */
+/* Whether a request of the chat would be refused for want of a model. */
+gboolean ks_library_has_no_model (KsLibrary *self, KsChat *chat);
 void ks_library_start_model (KsLibrary *self);
 void ks_library_stop_model (KsLibrary *self);
 
 /* --- ks-library-target.c --- */
+/* The target of a chat that gets the engine: its own, or everybody's. */
+void ks_library_apply_chat_target (KsLibrary *self, KsChat *chat);
 void ks_library_clear_target (KsLibrary *self);
 guint64 ks_library_read_saved_target (KsLibrary *self);
 

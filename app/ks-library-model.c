@@ -15,21 +15,56 @@
 
 /* --- the slot --- */
 
+/* The model that the chat asks for: its session's, unless the user has chosen one since. */
+static const char *
+get_wanted (KsLibrary *self, KsChat *chat)
+{
+  if (self->options == NULL && !self->own_choice && chat->settings->model != NULL)
+    return chat->settings->model;
+  return self->default_model;
+}
+
+static gboolean
+has_wanted (KsLibrary *self, KsChat *chat)
+{
+  return g_strcmp0 (get_wanted (self, chat), self->model_wanted) == 0;
+}
+
+gboolean
+ks_library_has_no_model (KsLibrary *self, KsChat *chat)
+{
+  return self->model_state == KS_MODEL_FAILED && has_wanted (self, chat);
+}
+
+static void start_load (KsLibrary *self);
+
+static void
+load_for (KsLibrary *self, KsChat *chat)
+{
+  g_free (self->model_wanted);
+  self->model_wanted = g_strdup (get_wanted (self, chat));
+  start_load (self);
+}
+
 static void
 grant_next (KsLibrary *self)
 {
   g_autoptr (KsChat) chat = NULL;
 
-  if (self->active != NULL || self->model_state != KS_MODEL_READY || self->load_again)
+  if (self->active != NULL || self->model_state != KS_MODEL_READY || self->load_again ||
+      g_queue_is_empty (self->waiting))
     return;
+  if (!has_wanted (self, g_queue_peek_head (self->waiting))) {
+    load_for (self, g_queue_peek_head (self->waiting));
+    return;
+  }
   chat = g_queue_pop_head (self->waiting);
-  if (chat == NULL)
-    return;
   /* The pool serves one conversation: the other one's makes room and is read again later. */
   if (self->live != NULL && self->live != chat)
     ks_chat_drop_conversation (self->live);
   g_set_object (&self->live, chat);
   self->active = g_object_ref (chat);
+  ks_library_apply_chat_target (self, chat);
   ks_chat_slot_granted (chat, NULL);
 }
 
@@ -49,13 +84,13 @@ void
 ks_library_want_slot (KsLibrary *self, KsChat *chat)
 {
   g_queue_push_tail (self->waiting, g_object_ref (chat));
-  if (self->model_state == KS_MODEL_FAILED)
+  if (self->model_state == KS_MODEL_FAILED && !has_wanted (self, chat))
+    load_for (self, chat);
+  else if (self->model_state == KS_MODEL_FAILED)
     refuse_all (self);
   else
     grant_next (self);
 }
-
-static void start_load (KsLibrary *self);
 
 void
 ks_library_release_slot (KsLibrary *self, KsChat *chat)
@@ -187,7 +222,8 @@ finish_load (KsLibrary *self, const Facts *facts)
 {
   self->min_bytes = facts->min_bytes;
   self->max_bytes = facts->max_bytes;
-  self->target_bytes = facts->target_bytes;
+  self->target_bytes = self->default_target_bytes = facts->target_bytes;
+  self->target_bent = FALSE;
   ks_memory_view_free (self->idle_view);
   self->idle_view = ks_memory_view_copy (facts->view);
   g_clear_error (&self->model_failure);
@@ -278,9 +314,10 @@ notice_cb (KsEngineJob *job, const char *text, gpointer user_data)
 
 /* Made on a task's thread from what is asked for. */
 typedef struct {
-  char *wanted;
+  char *wanted, *instead; /* instead: when a session's own model is not there */
+  gboolean has_instead;
   KsEngineOptions *options;
-  char *name;
+  char *name, *notice; /* out */
 } Choice;
 
 static void
@@ -289,9 +326,31 @@ free_choice (gpointer data)
   Choice *choice = data;
 
   g_free (choice->wanted);
+  g_free (choice->instead);
   g_free (choice->name);
+  g_free (choice->notice);
   ks_engine_options_free (choice->options);
   g_free (choice);
+}
+
+/* Sessions come from other machines, too: theirs need not be here. */
+static char *
+resolve (Choice *choice, KsModelRegistry *registry, GError **error)
+{
+  g_autoptr (GError) local = NULL;
+  char *path =
+      ks_model_registry_resolve (registry, choice->wanted, choice->has_instead ? &local : error);
+
+  if (path != NULL && choice->has_instead && !g_file_test (path, G_FILE_TEST_EXISTS))
+    g_clear_pointer (&path, g_free);
+  if (path != NULL || !choice->has_instead)
+    return path;
+  path = ks_model_registry_resolve (registry, choice->instead, error);
+  if (path != NULL)
+    choice->notice = g_strdup_printf ("This session's model %s is not on this computer: another "
+                                      "one answers.",
+                                      choice->wanted);
+  return path;
 }
 
 static void
@@ -304,7 +363,7 @@ find_model (GTask *task, gpointer source, gpointer data, GCancellable *cancellab
   GError *error = NULL;
 
   if (options->model_path == NULL) {
-    options->model_path = ks_model_registry_resolve (registry, choice->wanted, &error);
+    options->model_path = resolve (choice, registry, &error);
     if (options->model_path != NULL)
       options->gate_path = ks_model_registry_find_gate (registry, options->model_path, cancellable);
   }
@@ -336,6 +395,8 @@ found_model_cb (GObject *source, GAsyncResult *result, gpointer user_data)
     ks_library_check_closed (self);
     return;
   }
+  if (choice->notice != NULL)
+    ks_library_notice (self, choice->notice);
   g_free (self->model_name);
   self->model_name = g_steal_pointer (&choice->name);
   self->load_job = ks_engine_load (self->engine, choice->options);
@@ -382,6 +443,8 @@ start_load (KsLibrary *self)
   g_clear_object (&self->live);
   ks_library_clear_target (self);
   choice->wanted = g_strdup (self->model_wanted);
+  choice->instead = g_strdup (self->default_model);
+  choice->has_instead = g_strcmp0 (self->model_wanted, self->default_model) != 0;
   choice->options = make_options (self);
   set_model_state (self, KS_MODEL_LOADING);
   self->load_cancellable = g_cancellable_new ();
@@ -395,7 +458,8 @@ void
 ks_library_start_model (KsLibrary *self)
 {
   if (self->options == NULL)
-    self->model_wanted = ks_settings_dup_model (self->settings);
+    self->default_model = ks_settings_dup_model (self->settings);
+  self->model_wanted = g_strdup (self->default_model);
   start_load (self);
 }
 
@@ -415,7 +479,9 @@ ks_library_load_model (KsLibrary *self, const char *model)
   if (self->closing)
     return;
   g_free (self->model_wanted);
-  self->model_wanted = model != NULL ? g_strdup (model) : ks_settings_dup_model (self->settings);
+  g_free (self->default_model);
+  self->default_model = model != NULL ? g_strdup (model) : ks_settings_dup_model (self->settings);
+  self->model_wanted = g_strdup (self->default_model);
   self->store_model = model != NULL;
   self->own_choice = TRUE;
   self->load_again = TRUE;

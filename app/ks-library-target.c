@@ -22,7 +22,7 @@ static gboolean
 save_cb (gpointer user_data)
 {
   KsLibrary *self = user_data;
-  g_autofree char *text = g_strdup_printf ("%" G_GUINT64_FORMAT, self->target_bytes);
+  g_autofree char *text = g_strdup_printf ("%" G_GUINT64_FORMAT, self->default_target_bytes);
 
   self->save_source = 0;
   ks_settings_set_budget (self->settings, text);
@@ -135,25 +135,45 @@ push_target (KsLibrary *self, guint64 target_bytes)
     self->target_job = ks_engine_job_new (plan_job, change->plan, NULL);
   }
   g_signal_connect (self->target_job, "finished", G_CALLBACK (changed_cb), change);
+  /* In its turn: behind a former conversation that is being freed, before the next one. */
   if (change->conversation == NULL)
-    ks_engine_push_urgent (self->engine, self->target_job);
+    ks_engine_push (self->engine, self->target_job);
 }
 
-void
-ks_library_set_target_bytes (KsLibrary *self, guint64 target_bytes)
+static gboolean
+change_target (KsLibrary *self, guint64 target_bytes)
 {
-  g_return_if_fail (KS_IS_LIBRARY (self));
-  if (self->closing || self->model_state != KS_MODEL_READY)
-    return;
   target_bytes = MAX (target_bytes, self->min_bytes);
-  if (target_bytes == self->target_bytes)
-    return;
+  if (target_bytes == self->target_bytes && !self->target_bent)
+    return FALSE;
+  self->target_bent = FALSE;
   self->target_bytes = target_bytes;
   ks_library_notify (self, "target-bytes");
   if (self->target_job != NULL)
     self->next_target_bytes = target_bytes;
   else
     push_target (self, target_bytes);
+  return TRUE;
+}
+
+void
+ks_library_apply_chat_target (KsLibrary *self, KsChat *chat)
+{
+  gint64 own = self->options == NULL ? chat->settings->budget_bytes : -1;
+
+  /* A KV budget of its own was set when the conversation began, and holds while that lives. */
+  if (self->options == NULL && chat->settings->kv_budget_bytes > 0 && chat->conversation != NULL)
+    return;
+  (void)change_target (self, own > 0 ? (guint64)own : self->default_target_bytes);
+}
+
+void
+ks_library_set_target_bytes (KsLibrary *self, guint64 target_bytes)
+{
+  g_return_if_fail (KS_IS_LIBRARY (self));
+  if (self->closing || self->model_state != KS_MODEL_READY || !change_target (self, target_bytes))
+    return;
+  self->default_target_bytes = self->target_bytes;
   if (self->options != NULL)
     return; /* the command line's target is not a setting */
   g_clear_handle_id (&self->save_source, g_source_remove);

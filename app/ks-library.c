@@ -90,6 +90,7 @@ ks_library_finalize (GObject *object)
   g_free (self->storage_error);
   g_free (self->model_name);
   g_free (self->model_wanted);
+  g_free (self->default_model);
   G_OBJECT_CLASS (ks_library_parent_class)->finalize (object);
 }
 

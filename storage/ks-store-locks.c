@@ -81,11 +81,27 @@ ks_store_is_locked_elsewhere (KsStore *self, gint64 session, gint64 *out_pid)
   return FALSE;
 }
 
+gboolean
+ks_store_check_lock (KsStore *self, gint64 session, GError **error)
+{
+  gint64 other = 0;
+
+  g_return_val_if_fail (KS_IS_STORE (self), FALSE);
+  if (!ks_store_is_locked_elsewhere (self, session, &other))
+    return TRUE;
+  g_set_error (error, KS_STORAGE_ERROR, KS_STORAGE_ERROR_LOCKED,
+               "Another Keepsake (process %" G_GINT64_FORMAT
+               ") is answering in this session: it can be read here, and written when that one "
+               "has ended.",
+               other);
+  return FALSE;
+}
+
 static gboolean
 write_lock (KsStore *self, gint64 session, GError **error)
 {
   g_autofree char *boot = dup_boot_id ();
-  gint64 pid = getpid (), started = get_start_time (pid), other = 0;
+  gint64 pid = getpid (), started = get_start_time (pid);
 
   if (ks_database_get_int (self->database, 0, "SELECT 1 FROM session WHERE id = ?1", "i",
                            session) == 0) {
@@ -93,14 +109,8 @@ write_lock (KsStore *self, gint64 session, GError **error)
                  "There is no session %" G_GINT64_FORMAT ".", session);
     return FALSE;
   }
-  if (ks_store_is_locked_elsewhere (self, session, &other)) {
-    g_set_error (error, KS_STORAGE_ERROR, KS_STORAGE_ERROR_LOCKED,
-                 "Another Keepsake (process %" G_GINT64_FORMAT
-                 ") is answering in this session: it can be read here, and written when that one "
-                 "has ended.",
-                 other);
+  if (!ks_store_check_lock (self, session, error))
     return FALSE;
-  }
   return ks_database_run (self->database, error,
                           "INSERT OR REPLACE INTO session_lock (session, pid, started, boot)"
                           " VALUES (?1, ?2, ?3, ?4)",

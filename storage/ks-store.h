@@ -75,6 +75,8 @@ GPtrArray *ks_store_search (KsStore *self, const char *query, guint limit, GErro
 /* Answer lock of a session: a row with pid and start time of this process; stale ones are taken
  * over. FALSE with LOCKED when another living process has it. */
 gboolean ks_store_lock_session (KsStore *self, gint64 session, GError **error);
+/* FALSE with LOCKED when another living process answers; takes nothing. */
+gboolean ks_store_check_lock (KsStore *self, gint64 session, GError **error);
 void ks_store_unlock_session (KsStore *self, gint64 session);
 
 G_END_DECLS

@@ -96,6 +96,7 @@ ks_chat_count_attachments (KsChat *self)
 typedef struct {
   KsChat *chat;
   KsPendingAttachment *pending;
+  KsAttachJob *job; /* until it starts */
 } Load;
 
 static void
@@ -188,20 +189,51 @@ loaded_cb (GObject *source, GAsyncResult *result, gpointer user_data)
   }
 }
 
+/* The store is open, or will not be. */
+static void
+run_load (Load *load)
+{
+  KsAttachJob *job = g_steal_pointer (&load->job);
+
+  job->blobs = ks_session_service_ref_blobs (load->chat->library->service);
+  ks_attach_job_run_async (
+      job, progress_cb, ks_pending_attachment_renew_cancellable (load->pending), loaded_cb, load);
+}
+
+/* A call whose only use is that it comes back when the store was opened. */
+static gpointer
+do_nothing (KsStore *store, gpointer data, GError **error)
+{
+  return GINT_TO_POINTER (TRUE);
+}
+
+static void
+store_opened_cb (GObject *source, GAsyncResult *result, gpointer user_data)
+{
+  Load *load = user_data;
+
+  (void)ks_session_service_call_finish (load->chat->library->service, result, NULL);
+  run_load (load);
+}
+
 static void
 start_load (KsChat *self, KsPendingAttachment *pending, KsAttachJob *take_job)
 {
   Load *load = g_new0 (Load, 1);
+  g_autoptr (KsBlobStore) blobs = ks_session_service_ref_blobs (self->library->service);
 
   load->chat = g_object_ref (self);
   load->pending = g_object_ref (pending);
+  load->job = take_job;
   take_job->name = g_strdup (ks_pending_attachment_get_name (pending));
-  take_job->blobs = ks_session_service_ref_blobs (self->library->service);
   ks_pending_attachment_set_progress (pending, -1);
   ks_pending_attachment_set_state (pending, KS_PENDING_LOADING, NULL);
   ks_library_begin_write (self->library);
-  ks_attach_job_run_async (take_job, progress_cb, ks_pending_attachment_renew_cancellable (pending),
-                           loaded_cb, load);
+  if (blobs != NULL)
+    run_load (load);
+  else
+    ks_session_service_call_async (self->library->service, do_nothing, NULL, NULL, NULL, NULL,
+                                   store_opened_cb, load);
 }
 
 /* --- what the window asks --- */

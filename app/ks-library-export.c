@@ -50,6 +50,7 @@ replaced_cb (GObject *source, GAsyncResult *result, gpointer user_data)
     g_task_return_boolean (task, TRUE);
   else
     g_task_return_error (task, error);
+  ks_library_end_write (g_task_get_source_object (task));
 }
 
 static void
@@ -60,9 +61,9 @@ exported_cb (GObject *source, GAsyncResult *result, gpointer user_data)
   GError *error = NULL;
   g_autoptr (GBytes) content = ks_session_service_call_finish (self->service, result, &error);
 
-  ks_library_end_write (self);
   if (content == NULL) {
     g_task_return_error (task, error);
+    ks_library_end_write (self);
     return;
   }
   /* Written beside the file and renamed over it: what was there stays until all of it is new. */

@@ -240,8 +240,8 @@ void
 ks_library_check_closed (KsLibrary *self)
 {
   if (!self->closing || self->close_task == NULL || self->active != NULL || self->n_write > 0 ||
-      !g_queue_is_empty (self->waiting) || self->load_job != NULL || self->target_job != NULL ||
-      self->store_idle)
+      !g_queue_is_empty (self->waiting) || self->load_job != NULL ||
+      self->load_cancellable != NULL || self->target_job != NULL || self->store_idle)
     return;
   self->store_idle = TRUE;
   if (self->live != NULL)
@@ -260,6 +260,7 @@ ks_library_close_async (KsLibrary *self, GAsyncReadyCallback callback, gpointer 
   g_return_if_fail (KS_IS_LIBRARY (self) && !self->closing);
   self->closing = TRUE;
   self->close_task = g_task_new (self, NULL, callback, user_data);
+  ks_library_clear_sessions (self);
   ks_library_stop_model (self);
   ks_library_clear_target (self);
   while ((chat = g_queue_peek_head (self->waiting)) != NULL && chat != self->active)

@@ -45,8 +45,8 @@ ks_number_row_new (const char *title, const char *subtitle, const KsNumberRange 
   GtkWidget *spin = gtk_spin_button_new (adjustment, 0, range->digits);
 
   gtk_spin_button_set_numeric (GTK_SPIN_BUTTON (spin), TRUE);
-  gtk_editable_set_width_chars (GTK_EDITABLE (spin), 6);
-  gtk_editable_set_max_width_chars (GTK_EDITABLE (spin), 8);
+  gtk_editable_set_width_chars (GTK_EDITABLE (spin), 7);
+  gtk_editable_set_max_width_chars (GTK_EDITABLE (spin), 7);
   gtk_widget_add_css_class (spin, "numeric");
   set_label (spin, title);
   return ks_row_new (title, subtitle, spin);

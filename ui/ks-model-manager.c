@@ -211,9 +211,9 @@ used_new (KsModelPage *self, KsModelEntry *entry)
   g_autofree char *label = g_strdup_printf (_ ("Load %s again"), ks_model_entry_get_name (entry));
   GtkWidget *again = button_new (self, _ ("_Reload"), label);
 
-  gtk_widget_set_tooltip_text (image, _ ("In use"));
+  gtk_widget_set_tooltip_text (image, C_ ("model", "In use"));
   gtk_accessible_update_property (GTK_ACCESSIBLE (image), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  _ ("In use"), -1);
+                                  C_ ("model", "In use"), -1);
   gtk_widget_add_css_class (image, "accent");
   gtk_widget_add_css_class (again, "flat");
   gtk_box_append (GTK_BOX (box), image);

@@ -200,6 +200,13 @@ open_attachment_cb (KsMessageRow *row, KsAttachment *attachment, KsTranscript *s
   g_signal_emit (self, signals[OPEN_ATTACHMENT], 0, attachment);
 }
 
+/* Not in "teardown": a list that goes has let its children go before. */
+static void
+row_destroyed_cb (GtkWidget *row, KsTranscript *self)
+{
+  g_ptr_array_remove_fast (self->rows, row);
+}
+
 static void
 setup_cb (GtkSignalListItemFactory *factory, GtkListItem *item, KsTranscript *self)
 {
@@ -212,6 +219,7 @@ setup_cb (GtkSignalListItemFactory *factory, GtkListItem *item, KsTranscript *se
   g_signal_connect (row, "edit", G_CALLBACK (edit_cb), self);
   g_signal_connect (row, "select-branch", G_CALLBACK (select_branch_cb), self);
   g_signal_connect (row, "open-attachment", G_CALLBACK (open_attachment_cb), self);
+  g_signal_connect_object (row, "destroy", G_CALLBACK (row_destroyed_cb), self, G_CONNECT_DEFAULT);
   g_ptr_array_add (self->rows, row);
   gtk_list_item_set_child (item, row);
 }
@@ -235,11 +243,6 @@ unbind_cb (GtkSignalListItemFactory *factory, GtkListItem *item, KsTranscript *s
 static void
 teardown_cb (GtkSignalListItemFactory *factory, GtkListItem *item, KsTranscript *self)
 {
-  GtkWidget *row = gtk_list_item_get_child (item);
-
-  if (row == NULL)
-    return;
-  g_ptr_array_remove_fast (self->rows, row);
   gtk_list_item_set_child (item, NULL);
 }
 

@@ -155,7 +155,11 @@ update_send_button (KsComposer *self)
   }
   reason = dup_reason (self);
   gtk_button_set_icon_name (self->send_button, "go-up-symbolic");
-  gtk_widget_add_css_class (button, "suggested-action");
+  /* Until something can be sent, another button of the window may be the suggested one. */
+  if (reason == NULL)
+    gtk_widget_add_css_class (button, "suggested-action");
+  else
+    gtk_widget_remove_css_class (button, "suggested-action");
   gtk_widget_set_sensitive (button, reason == NULL);
   describe (button, _ ("Send"), reason == NULL ? _ ("Send the message (Enter)") : reason);
 }

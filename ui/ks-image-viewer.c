@@ -284,6 +284,19 @@ cancel (KsImageViewer *self)
   g_clear_handle_id (&self->render_source, g_source_remove);
 }
 
+/* What is read in the conversation has no pages. */
+static void
+show_text_state (KsImageViewer *self)
+{
+  adw_status_page_set_icon_name (self->error, "text-x-generic-symbolic");
+  adw_status_page_set_title (self->error, ks_attachment_get_name (self->attachment));
+  adw_status_page_set_description (
+      self->error, _ ("A text without pages or pictures: the model was given its words."));
+  gtk_widget_set_visible (self->retry_button, FALSE);
+  gtk_widget_set_visible (self->bar, FALSE);
+  show_state (self, "error");
+}
+
 static void
 render (KsImageViewer *self)
 {
@@ -466,7 +479,9 @@ ks_image_viewer_map (GtkWidget *widget)
   KsImageViewer *self = KS_IMAGE_VIEWER (widget);
 
   GTK_WIDGET_CLASS (ks_image_viewer_parent_class)->map (widget);
-  if (self->shown == NULL && self->cancellable == NULL && self->render_source == 0)
+  if (ks_attachment_get_kind (self->attachment) == KS_ATTACHMENT_TEXT)
+    show_text_state (self);
+  else if (self->shown == NULL && self->cancellable == NULL && self->render_source == 0)
     self->render_source = g_idle_add (render_later_cb, self);
 }
 

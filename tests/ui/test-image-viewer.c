@@ -271,6 +271,22 @@ test_error (Fixture *fixture, gconstpointer data)
   assert_state (fixture, "picture");
 }
 
+/* A text has nothing to draw: nobody is asked for pictures, nothing can be tried again. */
+static void
+test_text (void)
+{
+  g_autoptr (KsLibrary) library = fake_library_new ();
+  g_autoptr (KsAttachment) attachment =
+      ks_attachment_new (KS_ATTACHMENT_TEXT, "a & b.txt", "00", 1, NULL, 0, 0, 0);
+  KsImageViewer *viewer = ks_image_viewer_new (library, attachment);
+  GtkWindow *window = ui_test_present (GTK_WIDGET (viewer), 360, 400);
+
+  g_assert_nonnull (ui_test_find_text (GTK_WIDGET (viewer), "a & b.txt"));
+  g_assert_false (gtk_widget_get_mapped (ui_test_find_text (GTK_WIDGET (viewer), "Try _Again")));
+  g_assert_cmpuint (fake_library_get_n_render (library), ==, 0);
+  ui_test_close (window);
+}
+
 /* Closing in the middle of a page gives it up. */
 static void
 test_close (Fixture *fixture, gconstpointer data)
@@ -320,6 +336,7 @@ main (int argc, char **argv)
   ADD ("error", test_error);
   ADD ("close", test_close);
   g_test_add ("/image-viewer/picture", Fixture, "image", set_up, test_picture, tear_down);
+  g_test_add_func ("/image-viewer/text", test_text);
   g_test_add_func ("/image-viewer/cache", test_cache);
   return g_test_run ();
 }

@@ -11,6 +11,13 @@
 
 #define INDENT_PX 24
 #define QUOTE_PX 14
+/* Deeper ones stay where these are, or narrow windows had no room for words. */
+#define MAX_INDENTS 6
+#define MAX_QUOTES 4
+/* Least width of a text that has as much to say.  Without one a label measures how high it would be
+ * at one letter a line, which costs many times what showing it does. */
+#define LEAST_CHARS 20
+#define LEAST_CHARS_DEEP 8
 #define CELL_CHARS 36
 
 struct _KsBlockView {
@@ -49,12 +56,19 @@ make_label (void)
 
 /* --- text --- */
 
+static gboolean
+is_long (const char *text)
+{
+  return g_utf8_strlen (text, 4 * LEAST_CHARS) >= LEAST_CHARS;
+}
+
 static void
 update_label (KsBlockView *self)
 {
   static const char *const headings[] = {"title-2", "title-3", "title-4", "heading"};
   GtkLabel *label = GTK_LABEL (self->content);
   guint level = self->block->kind == KS_BLOCK_HEADING ? MIN (self->block->level, 4) : 0;
+  gboolean is_deep = FALSE;
 
   for (guint i = 0; i < G_N_ELEMENTS (headings); i++) {
     if (i + 1 == level)
@@ -66,6 +80,10 @@ update_label (KsBlockView *self)
   gtk_label_set_wrap_mode (label,
                            self->block->wrap_anywhere ? PANGO_WRAP_CHAR : PANGO_WRAP_WORD_CHAR);
   gtk_label_set_markup (label, self->block->markup);
+  is_deep = self->block->list_depth > 2 || self->block->quote_depth > 2;
+  gtk_label_set_width_chars (label, is_long (gtk_label_get_text (label))
+                                        ? (is_deep ? LEAST_CHARS_DEEP : LEAST_CHARS)
+                                        : -1);
 }
 
 /* --- tables --- */
@@ -266,8 +284,8 @@ update_shape (KsBlockView *self)
   first = block->marker != NULL ? self->marker : self->content;
   if (first == self->marker)
     gtk_widget_set_margin_start (self->content, 0);
-  gtk_widget_set_margin_start (first, (int)(steps * INDENT_PX));
-  gtk_widget_set_margin_start (GTK_WIDGET (self), (int)(quote_steps * QUOTE_PX));
+  gtk_widget_set_margin_start (first, (int)(MIN (steps, MAX_INDENTS) * INDENT_PX));
+  gtk_widget_set_margin_start (GTK_WIDGET (self), (int)(MIN (quote_steps, MAX_QUOTES) * QUOTE_PX));
   set_class (self, "quote", block->quote_depth > 0);
   set_class (self, "item", block->list_depth > 0);
   set_class (self, "continues", block->continues);
@@ -306,6 +324,68 @@ ks_block_view_set_block (KsBlockView *self, KsMarkdownBlock *block, guint n_line
     fill_table (self, same ? old->table : NULL);
 }
 
+/* Width of the marker, 0 when there is none. */
+static int
+get_marker_width (KsBlockView *self)
+{
+  int width = 0;
+
+  if (self->marker != NULL && gtk_widget_get_visible (self->marker))
+    gtk_widget_measure (self->marker, GTK_ORIENTATION_HORIZONTAL, -1, NULL, &width, NULL, NULL);
+  return width;
+}
+
+/* A horizontal box asks its children for their width at a given height, which labels can only find
+ * by laying out their text a dozen times: so marker and content are placed here. */
+static void
+ks_block_view_measure (GtkWidget *widget, GtkOrientation orientation, int for_size, int *minimum,
+                       int *natural, int *minimum_baseline, int *natural_baseline)
+{
+  KsBlockView *self = KS_BLOCK_VIEW (widget);
+  int marker = get_marker_width (self), height = 0;
+
+  if (self->content == NULL)
+    return;
+  if (orientation == GTK_ORIENTATION_HORIZONTAL) {
+    gtk_widget_measure (self->content, orientation, -1, minimum, natural, NULL, NULL);
+    *minimum += marker;
+    *natural += marker;
+    return;
+  }
+  if (for_size >= 0)
+    for_size = MAX (0, for_size - marker);
+  gtk_widget_measure (self->content, orientation, for_size, minimum, natural, NULL, NULL);
+  if (marker > 0)
+    gtk_widget_measure (self->marker, orientation, -1, NULL, &height, NULL, NULL);
+  *minimum = MAX (*minimum, height);
+  *natural = MAX (*natural, height);
+}
+
+static void
+ks_block_view_size_allocate (GtkWidget *widget, int width, int height, int baseline)
+{
+  KsBlockView *self = KS_BLOCK_VIEW (widget);
+  gboolean is_rtl = gtk_widget_get_direction (widget) == GTK_TEXT_DIR_RTL;
+  int marker = MIN (get_marker_width (self), width);
+  GtkAllocation place = {.width = width - marker, .height = height};
+
+  if (self->content == NULL)
+    return;
+  place.x = is_rtl ? 0 : marker;
+  gtk_widget_size_allocate (self->content, &place, -1);
+  if (marker > 0) {
+    place.x = is_rtl ? width - marker : 0;
+    place.width = marker;
+    gtk_widget_size_allocate (self->marker, &place, -1);
+  }
+}
+
+static GtkSizeRequestMode
+ks_block_view_get_request_mode (GtkWidget *widget)
+{
+  return GTK_SIZE_REQUEST_HEIGHT_FOR_WIDTH;
+}
+
 static void
 ks_block_view_dispose (GObject *object)
 {
@@ -323,7 +403,9 @@ ks_block_view_class_init (KsBlockViewClass *klass)
   GtkWidgetClass *widget_class = GTK_WIDGET_CLASS (klass);
 
   G_OBJECT_CLASS (klass)->dispose = ks_block_view_dispose;
-  gtk_widget_class_set_layout_manager_type (widget_class, GTK_TYPE_BOX_LAYOUT);
+  widget_class->measure = ks_block_view_measure;
+  widget_class->size_allocate = ks_block_view_size_allocate;
+  widget_class->get_request_mode = ks_block_view_get_request_mode;
   gtk_widget_class_set_css_name (widget_class, "blockview");
 }
 

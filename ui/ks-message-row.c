@@ -14,13 +14,14 @@
 
 #define DRAFT "ks-edit-draft" /* char *: kept with a message while its text is edited */
 
+/* Lines stay readable in wide windows. */
+#define WIDEST_PX 780
 /* What a user wrote never takes the whole width. */
 #define BUBBLE_MARGIN_PX 36
 
 struct _KsMessageRow {
   GtkWidget parent_instance;
 
-  GtkWidget *clamp;
   GtkWidget *column;
   GtkWidget *bubble;
   GtkWidget *footer;
@@ -351,6 +352,46 @@ ks_message_row_set_thumbnails (KsMessageRow *self, KsThumbnailFunc thumbnails, g
   self->thumbnails_data = data;
 }
 
+/* The same as a clamp of libadwaita, but that one asks for the width at a given height, which
+ * labels can only find by laying out their text a dozen times. */
+static void
+ks_message_row_measure (GtkWidget *widget, GtkOrientation orientation, int for_size, int *minimum,
+                        int *natural, int *minimum_baseline, int *natural_baseline)
+{
+  GtkWidget *column = KS_MESSAGE_ROW (widget)->column;
+
+  if (orientation == GTK_ORIENTATION_HORIZONTAL) {
+    gtk_widget_measure (column, orientation, -1, minimum, natural, NULL, NULL);
+    *natural = MAX (*minimum, MIN (*natural, WIDEST_PX));
+  } else {
+    int least = 0;
+
+    gtk_widget_measure (column, GTK_ORIENTATION_HORIZONTAL, -1, &least, NULL, NULL, NULL);
+    if (for_size >= 0)
+      for_size = MAX (least, MIN (for_size, WIDEST_PX));
+    gtk_widget_measure (column, orientation, for_size, minimum, natural, NULL, NULL);
+  }
+}
+
+static void
+ks_message_row_size_allocate (GtkWidget *widget, int width, int height, int baseline)
+{
+  GtkWidget *column = KS_MESSAGE_ROW (widget)->column;
+  GtkAllocation allocation = {.height = height};
+  int least = 0;
+
+  gtk_widget_measure (column, GTK_ORIENTATION_HORIZONTAL, -1, &least, NULL, NULL, NULL);
+  allocation.width = MAX (least, MIN (width, WIDEST_PX));
+  allocation.x = MAX (0, (width - allocation.width) / 2);
+  gtk_widget_size_allocate (column, &allocation, -1);
+}
+
+static GtkSizeRequestMode
+ks_message_row_get_request_mode (GtkWidget *widget)
+{
+  return GTK_SIZE_REQUEST_HEIGHT_FOR_WIDTH;
+}
+
 static void
 ks_message_row_dispose (GObject *object)
 {
@@ -386,11 +427,13 @@ ks_message_row_class_init (KsMessageRowClass *klass)
   GtkWidgetClass *widget_class = GTK_WIDGET_CLASS (klass);
 
   G_OBJECT_CLASS (klass)->dispose = ks_message_row_dispose;
+  widget_class->measure = ks_message_row_measure;
+  widget_class->size_allocate = ks_message_row_size_allocate;
+  widget_class->get_request_mode = ks_message_row_get_request_mode;
   add_signals ();
   gtk_widget_class_set_css_name (widget_class, "messagerow");
   gtk_widget_class_set_accessible_role (widget_class, GTK_ACCESSIBLE_ROLE_GROUP);
   gtk_widget_class_set_template_from_resource (widget_class, KS_RESOURCE "ks-message-row.ui");
-  gtk_widget_class_bind_template_child (widget_class, KsMessageRow, clamp);
   gtk_widget_class_bind_template_child (widget_class, KsMessageRow, column);
   gtk_widget_class_bind_template_child (widget_class, KsMessageRow, bubble);
   gtk_widget_class_bind_template_child (widget_class, KsMessageRow, footer);

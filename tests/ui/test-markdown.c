@@ -2,7 +2,7 @@
  * that a growing text ends as if it had been read at once. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/ui/ui-test.h"
-#include "ui/ks-markdown-internal.h"
+#include "ui/ks-markdown.h"
 
 #include <string.h>
 

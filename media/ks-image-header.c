@@ -97,8 +97,10 @@ parse_png (const guint8 *data, gsize n, KsImageHeader *out)
   while (at < n && n - at >= 12) {
     gsize n_chunk = get_be (data, n, at, 4);
 
-    if (n_chunk > n - at - 12)
+    if (n_chunk > n - at - 12) {
+      out->cut_at = has (data, n, at + 4, "IDAT", 4) ? at : 0;
       return TRUE;
+    }
     if (has (data, n, at + 4, "eXIf", 4))
       parse_exif (data + at + 8, n_chunk, out);
     out->is_animated |= has (data, n, at + 4, "acTL", 4) && get_be (data, n, at + 8, 4) > 1;

@@ -24,6 +24,7 @@ typedef struct {
   gboolean ends_early;         /* the bytes stop before the picture's own end */
   gboolean is_animated;        /* more than one picture */
   gsize frame_at, n_frame;     /* animated WebP: the first picture's own chunks */
+  gsize cut_at;                /* PNG that ends early: the data chunk that is cut, 0 = none */
 } KsImageHeader;
 
 /* FALSE: none of these formats, or damaged before its size is known. */

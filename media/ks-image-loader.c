@@ -18,6 +18,7 @@
 
 #define MAX_FILE_BYTES (G_GUINT64_CONSTANT (256) << 20)
 #define MAX_PIXELS (G_GINT64_CONSTANT (100) * 1000 * 1000)
+#define END_BYTES 16 /* a checksum and a PNG's last chunk */
 #define ROW_ALIGN 64 /* what vector code may write behind a row */
 
 /* Nothing is opened lazily; the processor is asked for its kind before the filter. */
@@ -73,6 +74,20 @@ make_single_webp (guint8 *data, const KsImageHeader *header)
   memmove (data + sizeof head, data + header->frame_at, header->n_frame);
   memcpy (data, head, sizeof head);
   return sizeof head + header->n_frame;
+}
+
+/* A cut data chunk becomes a whole one of what is there (the decoder does not look at checksums),
+ * and the end follows it: data has END_BYTES of room. */
+static gsize
+mend_cut_png (guint8 *data, gsize n, gsize cut_at)
+{
+  static const guint8 end[END_BYTES + 1] = "\0\0\0\0\0\0\0\0IEND\xae\x42\x60\x82";
+  gsize n_chunk = n - cut_at - 8;
+
+  for (guint i = 0; i < 4; i++)
+    data[cut_at + i] = (guint8)(n_chunk >> (24 - 8 * i));
+  memcpy (data + n, end, END_BYTES);
+  return n + END_BYTES;
 }
 
 static AVCodecContext *
@@ -207,11 +222,13 @@ run (const KsLoaderJob *job)
   if (!ks_image_header_parse (data, n, &header))
     ks_answer_fault (KS_WIRE_FAULT_DAMAGED, KS_WIRE_IMAGE, 0);
   check_size (header.width_px, header.height_px);
-  if (header.n_frame > 0)
-    n = make_single_webp (data, &header);
-  data = g_try_realloc (data, n + AV_INPUT_BUFFER_PADDING_SIZE);
+  data = g_try_realloc (data, n + END_BYTES + AV_INPUT_BUFFER_PADDING_SIZE);
   if (data == NULL)
     ks_answer_fault (KS_WIRE_FAULT_MEMORY, 0, 0);
+  if (header.n_frame > 0)
+    n = make_single_webp (data, &header);
+  else if (header.cut_at > 0)
+    n = mend_cut_png (data, n, header.cut_at);
   memset (data + n, 0, AV_INPUT_BUFFER_PADDING_SIZE);
   frame = decode (&header, data, n);
   width = scale_side (frame->width, MAX (frame->width, frame->height), max);

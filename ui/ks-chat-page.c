@@ -8,6 +8,7 @@
 #include "ui/ks-error-text.h"
 #include "ui/ks-image-viewer.h"
 #include "ui/ks-resource.h"
+#include "ui/ks-toast.h"
 #include "ui/ks-transcript.h"
 
 #include <glib/gi18n.h>
@@ -247,19 +248,10 @@ library_changed_cb (KsLibrary *library, GParamSpec *pspec, KsChatPage *self)
   update_chat_banner (self);
 }
 
-/* Titles of toasts are markup; sentences from below and titles of sessions are not. */
-static void
-toast_text (KsChatPage *self, const char *text)
-{
-  g_autofree char *escaped = g_markup_escape_text (text, -1);
-
-  ks_chat_page_add_toast (self, adw_toast_new (escaped));
-}
-
 static void
 notice_cb (GObject *source, const char *text, KsChatPage *self)
 {
-  toast_text (self, text);
+  ks_chat_page_add_toast (self, ks_toast_new (text));
 }
 
 /* The composer speaks for a message that was not stored, the message's row for an answer that broke
@@ -276,7 +268,7 @@ failed_cb (KsChat *chat, const GError *error, KsChatPage *self)
       ks_message_get_state (last) == KS_MESSAGE_FAILED)
     return;
   text = ks_error_text_dup (error);
-  toast_text (self, text);
+  ks_chat_page_add_toast (self, ks_toast_new (text));
 }
 
 static void

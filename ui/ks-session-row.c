@@ -83,7 +83,6 @@ update (KsSessionRow *self)
                                                g_get_real_time ());
   gtk_label_set_text (GTK_LABEL (self->title), title);
   gtk_label_set_text (GTK_LABEL (self->subtitle), subtitle);
-  gtk_widget_set_tooltip_text (GTK_WIDGET (self), title);
   gtk_accessible_update_property (GTK_ACCESSIBLE (self), GTK_ACCESSIBLE_PROPERTY_LABEL, title,
                                   GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, subtitle, -1);
 }
@@ -219,6 +218,17 @@ delete_action (GtkWidget *widget, const char *name, GVariant *parameter)
   g_signal_emit (widget, signals[DELETE], 0);
 }
 
+/* The whole title, where the row has no room for it. */
+static gboolean
+ks_session_row_query_tooltip (GtkWidget *widget, int x, int y, gboolean keyboard,
+                              GtkTooltip *tooltip)
+{
+  GtkLabel *title = GTK_LABEL (KS_SESSION_ROW (widget)->title);
+
+  gtk_tooltip_set_text (tooltip, gtk_label_get_text (title));
+  return pango_layout_is_ellipsized (gtk_label_get_layout (title));
+}
+
 static void
 ks_session_row_dispose (GObject *object)
 {
@@ -251,6 +261,7 @@ ks_session_row_class_init (KsSessionRowClass *klass)
   gtk_widget_class_install_action (widget_class, "row.rename", NULL, rename_action);
   gtk_widget_class_install_action (widget_class, "row.export", NULL, export_action);
   gtk_widget_class_install_action (widget_class, "row.delete", NULL, delete_action);
+  widget_class->query_tooltip = ks_session_row_query_tooltip;
   gtk_widget_class_set_css_name (widget_class, "sessionrow");
   gtk_widget_class_set_template_from_resource (widget_class, KS_RESOURCE "ks-session-row.ui");
   gtk_widget_class_bind_template_child (widget_class, KsSessionRow, title);

@@ -9,6 +9,7 @@
 #include "ui/ks-memory-panel.h"
 #include "ui/ks-resource.h"
 #include "ui/ks-session-list.h"
+#include "ui/ks-toast.h"
 #include "ui/ks-window-actions.h"
 #include "ui/ks-window-header.h"
 
@@ -335,8 +336,8 @@ ks_window_delete_session (KsWindow *self, KsSession *session)
     ks_window_open_session (self, NULL);
   }
   ks_library_delete (self->library, deletion->session);
-  text = g_markup_printf_escaped (_ ("“%s” was deleted"), title);
-  toast = adw_toast_new (text);
+  text = g_strdup_printf (_ ("“%s” was deleted"), title);
+  toast = ks_toast_new (text);
   adw_toast_set_button_label (toast, _ ("_Undo"));
   adw_toast_set_timeout (toast, UNDO_S);
   g_signal_connect_data (toast, "button-clicked", G_CALLBACK (undo_cb), deletion, deletion_free,

@@ -16,7 +16,7 @@
 #define MAX_QUOTES 4
 /* Least width of a text that has as much to say.  Without one a label measures how high it would be
  * at one letter a line, which costs many times what showing it does. */
-#define LEAST_CHARS 20
+#define LEAST_CHARS 14
 #define LEAST_CHARS_DEEP 8
 #define CELL_CHARS 36
 
@@ -135,6 +135,7 @@ make_table_note (const KsMarkdownTable *table, guint n_rows)
   if (text == NULL)
     return NULL;
   label = gtk_label_new (text);
+  gtk_label_set_wrap (GTK_LABEL (label), TRUE);
   gtk_label_set_xalign (GTK_LABEL (label), 0);
   gtk_widget_add_css_class (label, "caption");
   gtk_widget_add_css_class (label, "dim-label");

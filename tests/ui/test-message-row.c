@@ -542,6 +542,54 @@ test_hazards (void)
   tear_down (&fixture);
 }
 
+/* Whatever a message holds, it fits into the narrowest window and scrolls only inside of itself. */
+static void
+test_narrow (void)
+{
+  Fixture fixture;
+  g_autofree char *run = g_strnfill (2000, 'x');
+  g_autofree char *head = g_strdup_printf ("# %s", run);
+  g_autofree char *row = g_strdup_printf ("|%s|b|\n|-|-|\n|1|2|\n", run);
+  const char *const texts[] = {
+      run,
+      head,
+      row,
+      "- a\n  - a\n    - a\n      - a\n        - a\n          - a\n            - a\n              "
+      "- "
+      "words that go on for more than one line in a window as narrow as this one",
+      "> > > > > > > > - a\n> > > > > > > >   - words that go on for more than one line",
+      "1000000. words that go on for more than one line in a window as narrow as this one",
+      "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft",
+  };
+
+  set_up (&fixture, KS_MESSAGE_ASSISTANT, "");
+  ks_message_set_branch (fixture.message, 99, 100);
+  ks_message_set_error (fixture.message, run);
+  ks_message_set_state (fixture.message, KS_MESSAGE_FAILED);
+  show (&fixture);
+  for (gsize i = 0; i < G_N_ELEMENTS (texts); i++) {
+    int width = 0;
+
+    ks_message_set_text (fixture.message, texts[i]);
+    ui_test_settle (fixture.row);
+    gtk_widget_measure (fixture.row, GTK_ORIENTATION_HORIZONTAL, -1, &width, NULL, NULL, NULL);
+    g_assert_cmpint (width, <=, 360);
+  }
+  tear_down (&fixture);
+  set_up (&fixture, KS_MESSAGE_USER, run);
+  add_file (fixture.message, KS_ATTACHMENT_TEXT, run, 0);
+  show (&fixture);
+  for (guint i = 0; i < 2; i++) {
+    int width = 0;
+
+    gtk_widget_measure (fixture.row, GTK_ORIENTATION_HORIZONTAL, -1, &width, NULL, NULL, NULL);
+    g_assert_cmpint (width, <=, 360);
+    ks_message_row_start_edit (KS_MESSAGE_ROW (fixture.row));
+    ui_test_settle (fixture.row);
+  }
+  tear_down (&fixture);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -557,5 +605,6 @@ main (int argc, char **argv)
   g_test_add_func ("/message-row/folding", test_folding);
   g_test_add_func ("/message-row/copy", test_copy);
   g_test_add_func ("/message-row/hazards", test_hazards);
+  g_test_add_func ("/message-row/narrow", test_narrow);
   return g_test_run ();
 }

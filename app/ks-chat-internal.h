@@ -1,6 +1,6 @@
 /* ks-chat-internal.h - a chat's parts: ks-chat.c (object, list, branches), ks-chat-run.c (one
- * request from storing to the end of its answer), ks-chat-store.c (what runs on the writer thread),
- * ks-chat-attach.c (pending attachments).
+ * request from storing to the end of its answer), ks-chat-stream.c (what it writes),
+ * ks-chat-store.c (what runs on the writer thread), ks-chat-attach.c (pending attachments).
  * Threads: main, except where a function says otherwise. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
@@ -57,6 +57,7 @@ struct _KsChat {
   guint piece_source; /* timer that shows it */
   guint store_source; /* timer that stores what streams */
   gboolean store_busy, store_failed;
+  GList *unsaved; /* ends of answers that could not be stored yet */
 
   KsAnswerOptions *answer_options; /* of the command line; NULL = from the settings */
   GError *failure;                 /* of the last answer; NULL = it did not fail */
@@ -85,6 +86,17 @@ void ks_chat_slot_granted (KsChat *self, const GError *error);
 /* The engine is needed elsewhere, or the model goes. */
 void ks_chat_drop_conversation (KsChat *self);
 gboolean ks_chat_has_run (KsChat *self);
+
+/* Tokens of the answer so far, those before it was continued included. */
+guint ks_chat_count_answer (KsChat *self);
+
+/* --- ks-chat-stream.c --- */
+void ks_chat_add_piece (KsChat *self, const char *text);
+void ks_chat_show_piece (KsChat *self); /* what came since */
+void ks_chat_start_storing (KsChat *self);
+/* The message's text in this state, and the session's lock goes; tried until it is stored. */
+void ks_chat_store_end (KsChat *self, KsMessageState state, const char *problem);
+void ks_chat_store_unsaved (KsChat *self); /* the last try: the program ends */
 
 /* --- ks-chat-store.c --- */
 typedef struct {

@@ -2,17 +2,14 @@
  *   store it -> wait for the engine -> read texts from the blobs -> read earlier turns again, when
  *   the model does not hold exactly them -> read the message and answer -> store the end.
  * Each step ends in a callback that looks at run.stop first; the run holds a reference to its chat.
+ * What an answer writes is shown and stored by ks-chat-stream.c.
  * Threads: main; texts are made on a task's thread. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/ks-chat-internal.h"
 
 #include "app/ks-error.h"
 
-#define SHOW_EVERY_MS 50    /* 20 times a second is as fast as anybody reads */
-#define STORE_EVERY_MS 1700 /* a crash costs 2 s at most, the time that storing takes included */
-#define SEED_STEP 7919      /* apart by more than there are turns */
-
-static void end_run (KsChat *self, KsMessageState state, const char *problem);
+#define SEED_STEP 7919 /* apart by more than there are turns */
 
 gboolean
 ks_chat_has_run (KsChat *self)
@@ -45,179 +42,15 @@ ks_chat_drop_conversation (KsChat *self)
   self->in_step = FALSE;
 }
 
-/* --- what streams --- */
-
-static void
-show_piece (KsChat *self)
-{
-  g_clear_handle_id (&self->piece_source, g_source_remove);
-  if (self->piece->len == 0)
-    return;
-  ks_message_append_text (self->run.answer, self->piece->str);
-  g_string_truncate (self->piece, 0);
-}
-
-static gboolean
-show_piece_cb (gpointer user_data)
-{
-  KsChat *self = user_data;
-
-  self->piece_source = 0;
-  show_piece (self);
-  return G_SOURCE_REMOVE;
-}
-
-static guint
-count_tokens (KsChat *self)
+guint
+ks_chat_count_answer (KsChat *self)
 {
   if (self->conversation == NULL)
     return self->run.n_before;
   return self->run.n_before + ks_conversation_get_answer (self->conversation).n_answer;
 }
 
-static KsUpdateRequest *
-new_update (KsChat *self, KsMessageState state)
-{
-  KsUpdateRequest *request = g_new0 (KsUpdateRequest, 1);
-
-  request->session = ks_session_get_id (self->session);
-  request->message = ks_message_get_id (self->run.answer);
-  request->text = g_strdup (ks_message_get_text (self->run.answer));
-  request->state = state;
-  request->n_tokens = ks_message_get_n_tokens (self->run.answer);
-  return request;
-}
-
-static void
-stored_piece_cb (GObject *source, GAsyncResult *result, gpointer user_data)
-{
-  g_autoptr (KsChat) self = user_data;
-  g_autoptr (GError) error = NULL;
-
-  self->store_busy = FALSE;
-  (void)ks_session_service_call_finish (self->library->service, result, &error);
-  if (error != NULL && !self->store_failed && ks_chat_has_run (self)) {
-    g_autofree char *text =
-        g_strdup_printf ("The answer cannot be stored: %s  It goes on here, and "
-                         "storing is tried again.",
-                         error->message);
-
-    ks_chat_emit_notice (self, text);
-  }
-  self->store_failed = error != NULL;
-  ks_library_end_write (self->library);
-}
-
-static gboolean
-store_piece_cb (gpointer user_data)
-{
-  KsChat *self = user_data;
-
-  if (self->store_busy)
-    return G_SOURCE_CONTINUE;
-  show_piece (self);
-  ks_message_set_n_tokens (self->run.answer, count_tokens (self));
-  self->store_busy = TRUE;
-  ks_library_begin_write (self->library);
-  ks_session_service_call_async (self->library->service, ks_chat_store_update,
-                                 new_update (self, KS_MESSAGE_STREAMING), ks_update_request_free,
-                                 NULL, NULL, stored_piece_cb, g_object_ref (self));
-  return G_SOURCE_CONTINUE;
-}
-
 /* --- the end --- */
-
-/* The last words of an answer on their way to the disk. */
-typedef struct {
-  KsChat *chat;
-  KsUpdateRequest *request; /* kept for another try */
-} LastWords;
-
-static void store_last_words (LastWords *words);
-
-static KsUpdateRequest *
-copy_update (const KsUpdateRequest *request)
-{
-  KsUpdateRequest *copy = g_memdup2 (request, sizeof *request);
-
-  copy->text = g_strdup (request->text);
-  copy->problem = g_strdup (request->problem);
-  copy->user_text = g_strdup (request->user_text);
-  return copy;
-}
-
-static void
-free_last_words (LastWords *words)
-{
-  ks_update_request_free (words->request);
-  g_object_unref (words->chat);
-  g_free (words);
-}
-
-static gboolean
-store_again_cb (gpointer user_data)
-{
-  store_last_words (user_data);
-  return G_SOURCE_REMOVE;
-}
-
-static void
-stored_last_cb (GObject *source, GAsyncResult *result, gpointer user_data)
-{
-  LastWords *words = user_data;
-  KsLibrary *library = words->chat->library;
-  g_autoptr (GError) error = NULL;
-
-  (void)ks_session_service_call_finish (library->service, result, &error);
-  if (error == NULL) {
-    words->chat->store_failed = FALSE;
-    free_last_words (words);
-  } else if (library->closing) {
-    ks_library_notice (library, error->message);
-    free_last_words (words);
-  } else {
-    if (!words->chat->store_failed) {
-      g_autofree char *text =
-          g_strdup_printf ("The answer cannot be stored: %s  Storing is tried again until the "
-                           "program ends.",
-                           error->message);
-
-      ks_chat_emit_notice (words->chat, text);
-    }
-    words->chat->store_failed = TRUE;
-    g_timeout_add (STORE_EVERY_MS, store_again_cb, words);
-  }
-  ks_library_end_write (library);
-}
-
-static void
-store_last_words (LastWords *words)
-{
-  KsLibrary *library = words->chat->library;
-
-  ks_library_begin_write (library);
-  ks_session_service_call_async (library->service, ks_chat_store_update,
-                                 copy_update (words->request), ks_update_request_free, NULL, NULL,
-                                 stored_last_cb, words);
-}
-
-static void
-store_end (KsChat *self, KsMessageState state, const char *problem)
-{
-  LastWords *words = g_new0 (LastWords, 1);
-  KsUpdateRequest *request = new_update (self, state);
-
-  request->problem = g_strdup (problem);
-  request->unlock = TRUE;
-  if (self->run.user != NULL && self->run.n_prompt > 0) {
-    request->user = ks_message_get_id (self->run.user);
-    request->user_text = g_strdup (ks_message_get_text (self->run.user));
-    request->n_user_tokens = self->run.n_prompt;
-  }
-  words->chat = g_object_ref (self);
-  words->request = request;
-  store_last_words (words);
-}
 
 static void
 end_run (KsChat *self, KsMessageState state, const char *problem)
@@ -225,15 +58,15 @@ end_run (KsChat *self, KsMessageState state, const char *problem)
   g_autoptr (KsMessage) answer = g_object_ref (self->run.answer);
   gboolean granted = self->run.granted;
 
-  show_piece (self);
+  ks_chat_show_piece (self);
   g_clear_handle_id (&self->store_source, g_source_remove);
   if (granted)
-    ks_message_set_n_tokens (answer, count_tokens (self));
+    ks_message_set_n_tokens (answer, ks_chat_count_answer (self));
   if (self->run.user != NULL && self->run.n_prompt > 0)
     ks_message_set_n_tokens (self->run.user, self->run.n_prompt);
   ks_message_set_error (answer, problem);
   ks_message_set_state (answer, state);
-  store_end (self, state, problem);
+  ks_chat_store_end (self, state, problem);
   clear_run (self);
   ks_chat_set_progress (self, 0, 0);
   ks_chat_set_state (self, KS_CHAT_IDLE);
@@ -281,9 +114,7 @@ text_cb (KsEngineJob *job, const char *text, gpointer user_data)
 
   if (job != self->run.job)
     return;
-  g_string_append (self->piece, text);
-  if (self->piece_source == 0)
-    self->piece_source = g_timeout_add (SHOW_EVERY_MS, show_piece_cb, self);
+  ks_chat_add_piece (self, text);
 }
 
 static void
@@ -381,7 +212,7 @@ ask (KsChat *self)
   watch_job (self, job, G_CALLBACK (answered_cb));
   if (self->run.stop)
     ks_chat_set_state (self, KS_CHAT_STOPPING);
-  self->store_source = g_timeout_add (STORE_EVERY_MS, store_piece_cb, self);
+  ks_chat_start_storing (self);
 }
 
 /* --- reading again --- */

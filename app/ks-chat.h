@@ -3,7 +3,8 @@
  * Joins the stored session (KsSessionService) and the live conversation (KsConversation): a user's
  * message is stored before its answer starts, the answer every 2 s while it streams and at its end.
  * What the model has not read (after reopening, regenerating, branching) is re-read first, with
- * progress.  Threads: main. */
+ * progress.  A question whose answer was stopped before its first word is not known to the model,
+ * unless it is continued.  Close the library before the last chat is let go.  Threads: main. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -32,9 +33,11 @@ G_DECLARE_FINAL_TYPE (KsChat, ks_chat, KS, CHAT, GObject)
  * reading that runs), "session" (KsSession, NULL until a new chat's first message is stored),
  * "read-only-reason" (string, NULL = messages can be sent).
  * Signals:
- *   "notice" (const char *text)       something the user should know once
- *   "failed" (GError *error)          a request came to nothing; what was typed is still the
- * caller's "answered" (KsMessage *message)   an answer ended, however */
+ * - "notice" (const char *text): something the user should know once;
+ * - "failed" (GError *error): a request came to nothing and nothing of it was stored; what was
+ * typed is still the caller's, attachments are pending again;
+ * - "answered" (KsMessage *message): an answer ended, however; when the model failed its state is
+ *   FAILED and its "error" says why. */
 KsChatState ks_chat_get_state (KsChat *self);
 gboolean ks_chat_is_busy (KsChat *self); /* any state but IDLE */
 KsSession *ks_chat_get_session (KsChat *self);

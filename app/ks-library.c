@@ -268,8 +268,10 @@ ks_library_close_async (KsLibrary *self, GAsyncReadyCallback callback, gpointer 
   if (self->active != NULL)
     ks_chat_stop (self->active);
   g_hash_table_iter_init (&iter, self->chats);
-  while (g_hash_table_iter_next (&iter, &chat, NULL))
+  while (g_hash_table_iter_next (&iter, &chat, NULL)) {
     ks_chat_cancel_attachments (chat);
+    ks_chat_store_unsaved (chat);
+  }
   ks_library_check_closed (self);
 }
 

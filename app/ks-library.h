@@ -26,8 +26,9 @@ G_DECLARE_FINAL_TYPE (KsLibrary, ks_library, KS, LIBRARY, GObject)
 /* dir NULL = the user's data folder.  Opening of the database and loading of the model start at
  * once, side by side.
  * Properties, all notify, read-only: "storage-error" (string: the database cannot be used or only
- * read, and why; NULL = fine), "n-sessions" (guint), "model-state" (int), "model-name",
- * "model-error" (strings), "target-bytes" (guint64). Signal: "notice" (const char *text). */
+ * read, and why; NULL = fine), "n-sessions" (guint), "opened" (gboolean), "model-state" (int),
+ * "model-name", "model-error" (strings), "target-bytes" (guint64). Signal: "notice" (const char
+ * *text).  Call ks_library_close_async before the last unref. */
 KsLibrary *ks_library_new (KsSettings *settings, const char *dir);
 KsSettings *ks_library_get_settings (KsLibrary *self); /* (transfer none) */
 /* Folder of the sessions and their files. */
@@ -96,7 +97,9 @@ void ks_library_load_model (KsLibrary *self, const char *model);
 
 /* --- memory --- */
 /* Target for everything on the device, in force at once, also in the middle of an answer; stored
- * in the settings.  Below the smallest that works the smallest is taken. */
+ * in the settings.  Below the smallest that works the smallest is taken.  Without a setting it is
+ * what keeps an eighth of the trained length (1,024 to 4,096 tokens) in every stream, on average,
+ * and at most half of the machine's memory.  A session's own target holds while it is answered. */
 void ks_library_set_target_bytes (KsLibrary *self, guint64 target_bytes);
 guint64 ks_library_get_target_bytes (KsLibrary *self); /* 0 before a model is there */
 /* Range for the slider: the smallest that works and the most that makes sense here (memory of the

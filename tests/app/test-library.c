@@ -1,8 +1,9 @@
 /* test-library.c - the application without a window: the list of sessions, search, export and
  * import, attachments, the model and its memory target. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "library-fixture.h"
+#include "tests/app/library-fixture.h"
 
+#include <glib/gstdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,9 +1,11 @@
-/* test-chat.c - one session as the window uses it: stored before it is answered, read again when it
- * is reopened, stopped, continued, branched. */
+/* test-chat-session.c - one session as the window uses it: stored before it is answered, read again
+ * when it is reopened, stopped, continued, branched. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "library-fixture.h"
+#include "tests/app/library-fixture.h"
 
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* A question is stored with its answer, under a title of its first words. */
 static void
@@ -459,6 +461,41 @@ test_close (LibraryFixture *f, gconstpointer data)
   g_assert_cmpuint (ks_message_get_n_tokens (g_ptr_array_index (messages, 0)), >, 0);
 }
 
+/* A disk that is full in the middle of an answer: it goes on in memory, the user is told, and it is
+ * stored as soon as there is room. */
+static void
+test_disk_full (LibraryFixture *f, gconstpointer data)
+{
+  KsChat *chat = fixture_open_chat (f, NULL, 1000000);
+  struct rlimit old, none = {1, 1};
+  g_autoptr (KsStore) store = NULL;
+  g_autoptr (GPtrArray) messages = NULL;
+  g_autofree char *text = NULL;
+  gint64 id;
+
+  fixture_send (chat, "go on");
+  WAIT_UNTIL (ks_chat_get_state (chat) == KS_CHAT_ANSWERING);
+  id = ks_session_get_id (ks_chat_get_session (chat));
+  signal (SIGXFSZ, SIG_IGN);
+  g_assert_cmpint (getrlimit (RLIMIT_FSIZE, &old), ==, 0);
+  none.rlim_max = old.rlim_max;
+  g_assert_cmpint (setrlimit (RLIMIT_FSIZE, &none), ==, 0);
+  WAIT_UNTIL (strstr (f->notices->str, "cannot be stored") != NULL);
+  g_assert_cmpint (ks_chat_get_state (chat), ==, KS_CHAT_ANSWERING);
+  ks_chat_stop (chat);
+  WAIT_UNTIL (!ks_chat_is_busy (chat));
+  text = fixture_dup_text (chat, 1);
+  g_assert_cmpuint (strlen (text), >, 0);
+  g_assert_cmpint (setrlimit (RLIMIT_FSIZE, &old), ==, 0);
+  fixture_let_go (f, chat);
+  fixture_close (f);
+  store = fixture_open_store (f);
+  messages = ks_store_list_messages (store, id, NULL);
+  g_assert_cmpuint (messages->len, ==, 2);
+  g_assert_cmpint (ks_message_get_state (g_ptr_array_index (messages, 1)), ==, KS_MESSAGE_STOPPED);
+  g_assert_cmpstr (ks_message_get_text (g_ptr_array_index (messages, 1)), ==, text);
+}
+
 /* A system text stands in front of everything: another one makes the model read again. */
 static void
 test_system (LibraryFixture *f, gconstpointer data)
@@ -551,6 +588,7 @@ main (int argc, char **argv)
   ADD ("target", test_target);
   ADD ("two-chats", test_two_chats);
   ADD ("close", test_close);
+  ADD ("disk-full", test_disk_full);
   ADD ("system", test_system);
   ADD ("model", test_model);
   return g_test_run ();

@@ -13,8 +13,8 @@ import tempfile
 
 import lintlib
 
-DECODERS = re.compile(r"lib(poppler|av(codec|format|util|filter|device)|sw(scale|resample)|uchardet|tiff|jpeg|turbojpeg|"
-                      r"png|webp|heif|rsvg|gif|openjp2|tesseract|gdk_pixbuf|mupdf|jxl|avif)\b|libpng\d")
+DECODERS = re.compile(r"lib(poppler|av(codec|format|util|filter|device)|sw(scale|resample)|uchardet|tiff|jpeg|"
+                      r"turbojpeg|png|webp|heif|rsvg|gif|openjp2|tesseract|gdk_pixbuf|mupdf|jxl|avif)\b|libpng\d")
 
 
 def needed(path):

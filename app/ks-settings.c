@@ -37,7 +37,7 @@ static const struct {
     {"seed", "x", "-1"},
     {"sidebar-visible", "b", "true"},
     {"system-prompt", "s", "''"},
-    {"temperature", "d", "0.7"},
+    {"temperature", "d", "0.3"},
     {"top-k", "i", "40"},
     {"top-p", "d", "0.95"},
     {"window-height", "i", "760"},

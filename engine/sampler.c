@@ -94,7 +94,7 @@ ks_sampler_default_params(void)
 {
   ks_sampler_params p = {0};
 
-  p.temperature = 0.7f;
+  p.temperature = 0.3f;
   p.top_k = 40;
   p.top_p = 0.95f;
   p.min_p = 0.05f;

@@ -150,7 +150,7 @@ test_damaged (Place *place, gconstpointer data)
     g_assert_cmpuint (ks_settings_get_max_tokens (settings), ==, 512);
     if (i != 1) /* a lone quote is a name like any other */
       assert_text (ks_settings_dup_model (settings), NULL);
-    g_assert_cmpfloat (ks_settings_get_temperature (settings), ==, 0.7);
+    g_assert_cmpfloat (ks_settings_get_temperature (settings), ==, 0.3);
     g_assert_cmpfloat (ks_settings_get_top_p (settings), ==, 0.95);
     g_assert_cmpuint (ks_settings_get_top_k (settings), ==, 40);
     g_assert_cmpint (ks_settings_get_seed (settings), ==, -1);

@@ -52,7 +52,7 @@ test_numbers (Fixture *f, gconstpointer data)
 {
   GtkSpinButton *temperature = spin_of (f, "Variety", 0);
 
-  g_assert_cmpfloat (gtk_spin_button_get_value (temperature), ==, 0.7);
+  g_assert_cmpfloat (gtk_spin_button_get_value (temperature), ==, 0.3);
   gtk_spin_button_set_value (temperature, 0.25);
   g_assert_cmpfloat (ks_settings_get_temperature (f->base.settings), ==, 0.25);
   g_settings_set_double (f->base.gsettings, "temperature", 1.5);
@@ -150,18 +150,18 @@ test_session (Fixture *f, gconstpointer data)
   GtkWidget *clear = find_button (row, "As in all sessions");
   GtkWidget *view = ui_test_find (find_row (f->dialog, "System prompt", 1), GTK_TYPE_TEXT_VIEW);
 
-  g_assert_cmpfloat (gtk_spin_button_get_value (spin), ==, 0.7);
+  g_assert_cmpfloat (gtk_spin_button_get_value (spin), ==, 0.3);
   g_assert_false (gtk_widget_get_visible (clear));
   gtk_spin_button_set_value (spin, 1.25);
   g_assert_cmpfloat (ks_chat_get_settings (f->chat)->temperature, ==, 1.25);
   g_assert_cmpfloat (ks_chat_get_settings (f->chat)->top_p, ==, -1);
-  g_assert_cmpfloat (ks_settings_get_temperature (f->base.settings), ==, 0.7);
+  g_assert_cmpfloat (ks_settings_get_temperature (f->base.settings), ==, 0.3);
   g_assert_true (gtk_widget_get_visible (clear));
   gtk_test_accessible_assert_property (clear, GTK_ACCESSIBLE_PROPERTY_LABEL,
                                        "Variety: as in all sessions");
   g_signal_emit_by_name (clear, "clicked");
   g_assert_cmpfloat (ks_chat_get_settings (f->chat)->temperature, ==, -1);
-  g_assert_cmpfloat (gtk_spin_button_get_value (spin), ==, 0.7);
+  g_assert_cmpfloat (gtk_spin_button_get_value (spin), ==, 0.3);
   gtk_text_buffer_set_text (gtk_text_view_get_buffer (GTK_TEXT_VIEW (view)), "Only here.", -1);
   ks_dialog_close (f->dialog);
   ui_test_settle (GTK_WIDGET (f->base.window));

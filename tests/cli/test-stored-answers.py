@@ -199,7 +199,8 @@ def chat_has_commands_for_the_session():
 
 @check
 def a_new_session_keeps_what_it_was_begun_with():
-    first = ask("new", "--max-tokens", "3", "--top-k", "7", "--kv-budget", "24MiB", "--system", "You are a pirate.", "Hello.")
+    first = ask("new", "--max-tokens", "3", "--top-k", "7", "--kv-budget", "24MiB",
+                "--system", "You are a pirate.", "Hello.")
     session = first["session"]["id"]
     path = os.path.join(HOME.name, "kept.json")
     expect(run("export", "--output", path, str(session))[0] == 0, "export")

@@ -51,6 +51,7 @@ struct _KsChat {
   GArray *read;                 /* KsTurnIds: what the conversation holds, by turn */
   gboolean in_step;             /* read tells the truth */
   char *policy;                 /* of the conversation; NULL = the library's */
+  char *system;                 /* text in front of it; NULL = the model's own */
   gboolean told_blind;          /* that pictures are not seen */
 
   GString *piece;     /* text that the message does not show yet */

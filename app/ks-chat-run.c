@@ -38,6 +38,7 @@ ks_chat_drop_conversation (KsChat *self)
 {
   g_clear_object (&self->conversation);
   g_clear_pointer (&self->policy, g_free);
+  g_clear_pointer (&self->system, g_free);
   g_array_set_size (self->read, 0);
   self->in_step = FALSE;
 }
@@ -249,17 +250,24 @@ watch_setting (KsChat *self, KsEngineJob *take_job)
   g_object_unref (take_job);
 }
 
+/* The session's, else the program's. (transfer full) */
+static char *
+dup_wanted_system (KsChat *self)
+{
+  if (self->settings->system_prompt != NULL)
+    return g_strdup (self->settings->system_prompt);
+  return ks_settings_dup_system_prompt (self->library->settings);
+}
+
 static void
 make_conversation (KsChat *self)
 {
-  g_autofree char *system = g_strdup (self->settings->system_prompt);
   ks_policy policy;
 
   ks_chat_drop_conversation (self);
   self->conversation = ks_conversation_new (self->library->engine);
-  if (system == NULL)
-    system = ks_settings_dup_system_prompt (self->library->settings);
-  ks_conversation_set_system (self->conversation, system);
+  self->system = dup_wanted_system (self);
+  ks_conversation_set_system (self->conversation, self->system);
   if (self->settings->kv_budget_bytes > 0 && self->library->options == NULL) {
     ks_budget_request request = {.kv_bytes = (guint64)self->settings->kv_budget_bytes};
 
@@ -372,8 +380,11 @@ list_wanted (KsChat *self)
 static gboolean
 holds_exactly (KsChat *self, GPtrArray *sources)
 {
+  g_autofree char *system = dup_wanted_system (self);
+
   if (self->conversation == NULL || !self->in_step || self->read->len != sources->len ||
-      g_strcmp0 (self->policy, self->settings->policy) != 0)
+      g_strcmp0 (self->policy, self->settings->policy) != 0 ||
+      g_strcmp0 (self->system, system) != 0)
     return FALSE;
   for (guint i = 0; i < sources->len; i++) {
     const KsTurnSource *source = g_ptr_array_index (sources, i);

@@ -77,6 +77,7 @@ ks_chat_finalize (GObject *object)
   g_array_unref (self->read);
   g_string_free (self->piece, TRUE);
   g_free (self->policy);
+  g_free (self->system);
   g_free (self->read_only_reason);
   ks_answer_options_free (self->answer_options);
   g_clear_error (&self->failure);
@@ -562,8 +563,6 @@ ks_chat_set_settings (KsChat *self, const KsSessionSettings *settings)
 
   g_return_if_fail (KS_IS_CHAT (self) && settings != NULL);
   copy = ks_session_settings_copy (settings);
-  if (g_strcmp0 (copy->system_prompt, self->settings->system_prompt) != 0)
-    self->in_step = FALSE; /* it stands in front of everything that was read */
   ks_session_settings_free (self->settings);
   self->settings = copy;
   if (self->session == NULL || self->read_only_reason != NULL)

@@ -363,6 +363,30 @@ show_session (KsLibrary *self, KsSession *session, gboolean show)
   ks_library_notify (self, "n-sessions");
 }
 
+/* The chat of a session that somebody holds; NULL when there is none. (transfer none) */
+static KsChat *
+find_chat (KsLibrary *self, KsSession *session)
+{
+  GHashTableIter iter;
+  gpointer chat;
+
+  g_hash_table_iter_init (&iter, self->chats);
+  while (g_hash_table_iter_next (&iter, &chat, NULL))
+    if (ks_chat_get_session (chat) == session)
+      return chat;
+  return NULL;
+}
+
+/* It is not deleted after all. */
+static void
+allow_writing (KsLibrary *self, KsSession *session)
+{
+  KsChat *chat = find_chat (self, session);
+
+  if (chat != NULL)
+    ks_chat_set_read_only_reason (chat, self->storage_error);
+}
+
 static void
 changed_cb (GObject *source, GAsyncResult *result, gpointer user_data)
 {
@@ -377,6 +401,8 @@ changed_cb (GObject *source, GAsyncResult *result, gpointer user_data)
       ks_session_set_title (changed->session, changed->old_title);
     else
       show_session (self, changed->session, changed->kind == CHANGE_DELETE);
+    if (changed->kind == CHANGE_DELETE)
+      allow_writing (self, changed->session);
     ks_library_notice (self, error->message);
   }
   ks_library_end_write (self);
@@ -416,20 +442,6 @@ ks_library_rename (KsLibrary *self, KsSession *session, const char *title)
   ks_session_set_title (session, valid);
 }
 
-/* The chat of a session that somebody holds; NULL when there is none. (transfer none) */
-static KsChat *
-find_chat (KsLibrary *self, KsSession *session)
-{
-  GHashTableIter iter;
-  gpointer chat;
-
-  g_hash_table_iter_init (&iter, self->chats);
-  while (g_hash_table_iter_next (&iter, &chat, NULL))
-    if (ks_chat_get_session (chat) == session)
-      return chat;
-  return NULL;
-}
-
 void
 ks_library_delete (KsLibrary *self, KsSession *session)
 {
@@ -439,8 +451,10 @@ ks_library_delete (KsLibrary *self, KsSession *session)
   if (self->closing)
     return;
   chat = find_chat (self, session);
-  if (chat != NULL)
+  if (chat != NULL) {
     ks_chat_stop (chat);
+    ks_chat_set_read_only_reason (chat, "This session was deleted.");
+  }
   change_session (self, session, CHANGE_DELETE, NULL);
   show_session (self, session, FALSE);
 }
@@ -453,6 +467,7 @@ ks_library_restore (KsLibrary *self, KsSession *session)
     return;
   change_session (self, session, CHANGE_RESTORE, NULL);
   show_session (self, session, TRUE);
+  allow_writing (self, session);
 }
 
 KsChat *

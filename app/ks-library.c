@@ -255,6 +255,7 @@ void
 ks_library_close_async (KsLibrary *self, GAsyncReadyCallback callback, gpointer user_data)
 {
   GHashTableIter iter;
+  g_autoptr (GPtrArray) waiting = NULL;
   gpointer chat;
 
   g_return_if_fail (KS_IS_LIBRARY (self) && !self->closing);
@@ -263,8 +264,12 @@ ks_library_close_async (KsLibrary *self, GAsyncReadyCallback callback, gpointer 
   ks_library_clear_sessions (self);
   ks_library_stop_model (self);
   ks_library_clear_target (self);
-  while ((chat = g_queue_peek_head (self->waiting)) != NULL && chat != self->active)
-    ks_chat_stop (chat);
+  /* Each one leaves the queue when it is stopped. */
+  waiting = g_ptr_array_new_with_free_func (g_object_unref);
+  for (GList *link = self->waiting->head; link != NULL; link = link->next)
+    g_ptr_array_add (waiting, g_object_ref (link->data));
+  for (guint i = 0; i < waiting->len; i++)
+    ks_chat_stop (g_ptr_array_index (waiting, i));
   if (self->active != NULL)
     ks_chat_stop (self->active);
   g_hash_table_iter_init (&iter, self->chats);

@@ -163,6 +163,7 @@ test_cancel (Fixture *f, gconstpointer data)
   g_autoptr (KsConversation) other = ks_conversation_new (f->engine);
   g_autofree char *document = g_strnfill (20000, 'a');
   g_autofree char *clean = NULL, *after = NULL, *nothing = NULL;
+  g_autoptr (KsMemoryStats) clean_stats = NULL, after_stats = NULL;
   KsEngineJob *job;
 
   f->options->max_tokens = 8;
@@ -179,6 +180,97 @@ test_cancel (Fixture *f, gconstpointer data)
    */
   g_assert_cmpuint (strlen (after), >, 0);
   g_assert_cmpstr (after, ==, clean);
+  /* And it is counted under the turns that it belongs to. */
+  clean_stats = ks_conversation_dup_stats (other);
+  after_stats = ks_conversation_dup_stats (f->conversation);
+  g_assert_cmpuint (after_stats->kv.n_turn, ==, 2);
+  for (guint i = 0; i < 2; i++)
+    g_assert_cmpuint (after_stats->kv.turn_tokens[i], ==, clean_stats->kv.turn_tokens[i]);
+}
+
+static GPtrArray *
+make_turns (const char *last_answer, gboolean unfinished)
+{
+  GPtrArray *turns = g_ptr_array_new_with_free_func ((GDestroyNotify)ks_turn_text_free);
+
+  g_ptr_array_add (turns, ks_turn_text_new ("one", "first", FALSE));
+  g_ptr_array_add (turns, ks_turn_text_new ("two", last_answer, unfinished));
+  return turns;
+}
+
+/* Turns that are read again are the context of what is asked next, each under its own number; an
+ * unfinished answer goes on, a finished one does not. */
+static void
+test_restore (Fixture *f, gconstpointer data)
+{
+  g_autoptr (KsConversation) other = ks_conversation_new (f->engine);
+  g_autofree char *here = NULL, *there = NULL, *more = NULL;
+  g_autoptr (KsMemoryStats) stats = NULL;
+  g_autoptr (KsEngineJob) job = NULL;
+  g_autoptr (GError) error = NULL;
+
+  f->options->max_tokens = 8;
+  g_free (finish (f, ks_conversation_restore (other, make_turns ("second", FALSE)), KS_OK));
+  stats = ks_conversation_dup_stats (other);
+  g_assert_cmpuint (stats->kv.n_turn, ==, 2);
+  g_assert_cmpuint (stats->kv.turn_tokens[0], >, 3);
+  g_assert_cmpuint (stats->kv.turn_tokens[0] + stats->kv.turn_tokens[1], ==, stats->kv.seen);
+  job = ks_conversation_continue (other, f->options);
+  g_assert_false (ks_engine_job_wait (job, &error));
+  g_assert_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED);
+  /* Whatever was there before is gone. */
+  g_free (finish (f, ks_conversation_ask (f->conversation, "something", f->options), KS_OK));
+  g_free (
+      finish (f, ks_conversation_restore (f->conversation, make_turns ("second", TRUE)), KS_OK));
+  more = finish (f, ks_conversation_continue (f->conversation, f->options), KS_OK);
+  g_assert_cmpuint (strlen (more), >, 0);
+  g_free (
+      finish (f, ks_conversation_restore (f->conversation, make_turns ("second", FALSE)), KS_OK));
+  there = finish (f, ks_conversation_ask (other, "three", f->options), KS_OK);
+  here = finish (f, ks_conversation_ask (f->conversation, "three", f->options), KS_OK);
+  g_assert_cmpstr (here, ==, there);
+}
+
+/* Reading again that was cancelled leaves nothing behind. */
+static void
+test_restore_cancelled (Fixture *f, gconstpointer data)
+{
+  g_autoptr (KsConversation) other = ks_conversation_new (f->engine);
+  g_autofree char *document = g_strnfill (20000, 'a'), *here = NULL, *there = NULL;
+  g_autoptr (KsMemoryStats) stats = NULL;
+  GPtrArray *turns = make_turns ("second", FALSE);
+  KsEngineJob *job;
+
+  f->options->max_tokens = 8;
+  g_ptr_array_add (turns, ks_turn_text_new (document, "third", FALSE));
+  job = ks_conversation_restore (f->conversation, turns);
+  g_signal_connect (job, "progress", G_CALLBACK (cancel_cb), NULL);
+  g_free (finish (f, job, KS_ERR_CANCELLED));
+  stats = ks_conversation_dup_stats (f->conversation);
+  g_assert_cmpuint (stats->kv.seen, ==, 0);
+  here = finish (f, ks_conversation_ask (f->conversation, "one", f->options), KS_OK);
+  there = finish (f, ks_conversation_ask (other, "one", f->options), KS_OK);
+  g_assert_cmpstr (here, ==, there);
+}
+
+/* A target that is too small becomes the smallest that works, and that is told. */
+static void
+test_target_too_small (Fixture *f, gconstpointer data)
+{
+  g_autoptr (KsEngineJob) job = NULL;
+  g_autoptr (KsMemoryStats) stats = NULL;
+  g_autoptr (GError) error = NULL;
+
+  f->options->max_tokens = 4;
+  g_free (finish (f, ks_conversation_ask (f->conversation, "one", f->options), KS_OK));
+  job = ks_conversation_set_target (f->conversation, 1);
+  g_assert_true (ks_engine_job_wait (job, &error));
+  g_assert_no_error (error);
+  stats = ks_conversation_dup_stats (f->conversation);
+  g_assert_cmpuint (stats->kv.kv_budget_bytes, <, 512u << 10);
+  g_assert_cmpuint (stats->least_bytes, >=,
+                    stats->kv.weight_bytes + stats->kv.gate_bytes + stats->kv.kv_budget_bytes);
+  g_free (finish (f, ks_conversation_ask (f->conversation, "two", f->options), KS_OK));
 }
 
 typedef struct {
@@ -267,6 +359,9 @@ main (int argc, char **argv)
   ADD ("continue-refused", test_continue_refused);
   ADD ("nul", test_nul);
   ADD ("cancel", test_cancel);
+  ADD ("restore", test_restore);
+  ADD ("restore-cancelled", test_restore_cancelled);
+  ADD ("target-too-small", test_target_too_small);
   ADD ("budget", test_budget);
   ADD ("budget-too-small", test_budget_too_small);
   ADD ("load-in-use", test_load_in_use);

@@ -138,7 +138,9 @@ test_change (LibraryFixture *f, gconstpointer data)
   g_assert_cmpstr (ks_session_get_title (first), ==, "another title");
   ks_library_delete (f->library, first);
   g_assert_cmpuint (get_n_shown (f), ==, 1);
+  g_assert_false (ks_chat_send (one, "lost", NULL));
   ks_library_restore (f->library, first);
+  g_assert_null (ks_chat_get_read_only_reason (one));
   g_assert_cmpuint (get_n_shown (f), ==, 2);
   g_assert_true (get_shown (f, 1) == first);
   ks_library_delete (f->library, ks_chat_get_session (two));

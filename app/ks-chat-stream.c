@@ -104,6 +104,7 @@ typedef struct {
   KsChat *chat;
   KsUpdateRequest *request; /* kept for another try */
   guint source;             /* timer of that */
+  gboolean is_last_try;     /* begun when the program was ending already */
 } LastWords;
 
 static void store_last_words (LastWords *words);
@@ -167,7 +168,9 @@ stored_last_cb (GObject *source, GAsyncResult *result, gpointer user_data)
   g_autoptr (GError) error = NULL;
 
   (void)ks_session_service_call_finish (library->service, result, &error);
-  if (error != NULL && !library->closing) {
+  if (error != NULL && library->closing && !words->is_last_try) {
+    store_last_words (words); /* what failed then may work now */
+  } else if (error != NULL && !library->closing) {
     try_again_later (words, error);
   } else {
     if (error != NULL)
@@ -183,6 +186,7 @@ store_last_words (LastWords *words)
 {
   KsLibrary *library = words->chat->library;
 
+  words->is_last_try = library->closing;
   ks_library_begin_write (library);
   ks_session_service_call_async (library->service, ks_chat_store_update,
                                  copy_update (words->request), ks_update_request_free, NULL, NULL,

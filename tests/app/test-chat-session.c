@@ -197,7 +197,7 @@ static void
 test_stop_reading (LibraryFixture *f, gconstpointer data)
 {
   KsChat *chat = fixture_open_chat (f, NULL, 12), *other = fixture_open_chat (f, NULL, 12);
-  g_autofree char *text = g_strnfill (4000, 'a'), *clean = NULL, *empty = NULL, *after = NULL;
+  g_autofree char *text = g_strnfill (1200, 'a'), *clean = NULL, *empty = NULL, *after = NULL;
   g_autofree char *continued = NULL, *straight = NULL;
   g_autoptr (KsMessage) lost = NULL;
   gulong handler;
@@ -229,7 +229,7 @@ static void
 test_leave_out (LibraryFixture *f, gconstpointer data)
 {
   KsChat *chat = fixture_open_chat (f, NULL, 12), *other = fixture_open_chat (f, NULL, 12);
-  g_autofree char *text = g_strnfill (4000, 'a'), *want = NULL, *got = NULL;
+  g_autofree char *text = g_strnfill (1200, 'a'), *want = NULL, *got = NULL;
   gulong handler;
 
   g_free (fixture_ask (other, "one"));
@@ -360,7 +360,7 @@ static void
 test_target (LibraryFixture *f, gconstpointer data)
 {
   KsChat *chat = fixture_open_chat (f, NULL, 400);
-  g_autofree char *text = g_strnfill (3000, 'b');
+  g_autofree char *text = g_strnfill (1500, 'b');
   g_autoptr (KsMemoryView) before = NULL, after = NULL, next = NULL;
   Slider slider = {.f = f, .chat = chat};
   guint64 min_bytes, max_bytes;

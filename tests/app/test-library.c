@@ -512,6 +512,8 @@ read_only_child (void)
   g_clear_object (&session);
   fixture_close (&f);
   g_object_unref (f.settings);
+  g_string_free (f.notices, TRUE);
+  g_free (f.dir);
 }
 
 /* Sessions that cannot be written can be read; sending gives the reason. */

@@ -95,7 +95,7 @@ make_number_rows (KsMemoryPanel *self)
   names[ROW_LET_GO] = _ ("Entries let go");
   for (int i = 0; i < N_ROW; i++) {
     GtkWidget *name = gtk_label_new (names[i]);
-    GtkWidget *value = gtk_inscription_new (NULL);
+    GtkWidget *value = gtk_inscription_new ("");
 
     gtk_label_set_xalign (GTK_LABEL (name), 0);
     gtk_label_set_ellipsize (GTK_LABEL (name), PANGO_ELLIPSIZE_END);
@@ -124,7 +124,7 @@ get_row (KsMemoryPanel *self, guint i)
   row.box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 3);
   line = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
   row.title = GTK_LABEL (gtk_label_new (NULL));
-  row.share = GTK_INSCRIPTION (gtk_inscription_new (NULL));
+  row.share = GTK_INSCRIPTION (gtk_inscription_new (""));
   row.bar = GTK_LEVEL_BAR (gtk_level_bar_new ());
   gtk_label_set_xalign (row.title, 0);
   gtk_label_set_ellipsize (row.title, PANGO_ELLIPSIZE_END);

@@ -12,23 +12,27 @@ size_part (guint64 bytes, GFormatSizeFlags part)
   return g_format_size_full (bytes, G_FORMAT_SIZE_IEC_UNITS | part);
 }
 
-/* "160.0" -> "160", with any decimal point of the locale. */
+/* Three digits at least and one decimal at most, where it says something: "9", "11.8", "101". */
 static char *
-cut_zero (char *value)
+size_value (guint64 bytes)
 {
-  gsize length = strlen (value);
-  const char *last = length == 0 ? value : g_utf8_find_prev_char (value, value + length);
-  const char *point = last == NULL ? NULL : g_utf8_find_prev_char (value, last);
+  double value = (double)bytes;
 
-  if (point != NULL && point > value && *last == '0' && !g_ascii_isdigit (*point))
-    value[point - value] = '\0';
-  return value;
+  if (bytes < 1024)
+    return size_part (bytes, G_FORMAT_SIZE_ONLY_VALUE);
+  while (value >= 1024)
+    value /= 1024;
+  if (value >= 99.95 || value - floor (value) < 0.05)
+    return g_strdup_printf ("%.0f", floor (value + (value >= 99.95 ? 0.5 : 0)));
+  if (value - floor (value) >= 0.95)
+    return g_strdup_printf ("%.0f", ceil (value));
+  return g_strdup_printf ("%.1f", value);
 }
 
 char *
 ks_words_size (guint64 bytes)
 {
-  g_autofree char *value = cut_zero (size_part (bytes, G_FORMAT_SIZE_ONLY_VALUE));
+  g_autofree char *value = size_value (bytes);
   g_autofree char *unit = size_part (bytes, G_FORMAT_SIZE_ONLY_UNIT);
 
   /* Translators: a number and its unit, "98 MiB", with a space that does not break */
@@ -41,9 +45,8 @@ ks_words_size_of (guint64 bytes, guint64 total_bytes)
   g_autofree char *unit = size_part (bytes, G_FORMAT_SIZE_ONLY_UNIT);
   g_autofree char *total_unit = size_part (total_bytes, G_FORMAT_SIZE_ONLY_UNIT);
   g_autofree char *total = ks_words_size (total_bytes);
-  g_autofree char *part = g_strcmp0 (unit, total_unit) == 0
-                              ? cut_zero (size_part (bytes, G_FORMAT_SIZE_ONLY_VALUE))
-                              : ks_words_size (bytes);
+  g_autofree char *part =
+      g_strcmp0 (unit, total_unit) == 0 ? size_value (bytes) : ks_words_size (bytes);
 
   /* Translators: "38.2 of 160 MiB" or "900 KiB of 1.5 GiB" */
   return g_strdup_printf (C_ ("size", "%s of %s"), part, total);

@@ -7,7 +7,7 @@
 
 G_BEGIN_DECLS
 
-/* "98 MiB", "11.8 MiB": one decimal, none for whole numbers. */
+/* "98 MiB", "11.8 MiB", "101 MiB": one decimal, none for whole numbers and from 100 on. */
 char *ks_words_size (guint64 bytes);
 /* "38.2 of 160 MiB"; "900 KiB of 1.5 GiB" where the units differ. */
 char *ks_words_size_of (guint64 bytes, guint64 total_bytes);

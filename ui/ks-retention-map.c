@@ -285,7 +285,7 @@ ks_retention_map_new (void)
 static GtkInscription *
 add_inscription (GtkWidget *box, guint n_chars, guint n_lines)
 {
-  GtkInscription *inscription = GTK_INSCRIPTION (gtk_inscription_new (NULL));
+  GtkInscription *inscription = GTK_INSCRIPTION (gtk_inscription_new (""));
 
   g_object_set (inscription, "min-chars", MIN (n_chars, 6), "nat-chars", n_chars, "min-lines",
                 n_lines, "nat-lines", n_lines, "yalign", 0.0f, NULL);

@@ -76,18 +76,30 @@ def children(node):
 
 
 def is_showing(node):
-    return node.get_state_set().contains(Atspi.StateType.SHOWING)
+    """Older toolkits tell only windows as showing: there, what has a size is."""
+    states = node.get_state_set()
+    if states.contains(Atspi.StateType.SHOWING):
+        return True
+    if not states.contains(Atspi.StateType.VISIBLE) or 'Component' not in node.get_interfaces():
+        return False
+    extents = Atspi.Component.get_extents(node, Atspi.CoordType.WINDOW)
+    return extents.width > 0 and extents.height > 0
 
 
-def walk(node, showing=True):
-    """The node and everything below it; what does not show is left out with all below it."""
+def walk(node):
+    """The node and everything below it; what is hidden is left out with all below it."""
     yield node
     for child in children(node):
         try:
-            if not showing or is_showing(child) or child.get_child_count() == 0:
-                yield from walk(child, showing)
+            if child.get_state_set().contains(Atspi.StateType.VISIBLE) or child.get_role() == Atspi.Role.APPLICATION:
+                yield from walk(child)
         except GLib.Error:
             continue
+
+
+def name_now(node):
+    node.clear_cache()
+    return node.get_name() or ''
 
 
 def matches(node, name):
@@ -95,12 +107,20 @@ def matches(node, name):
     return name.search(own) if hasattr(name, 'search') else own == name
 
 
-def find(root, name, interface=None, showing=True):
-    """First node of that name (text or compiled pattern) that has the interface; None when there is none."""
-    for node in walk(root, showing):
+def has_interface(node, interface):
+    """Some toolkits offer an interface without anything behind it."""
+    if interface not in node.get_interfaces():
+        return False
+    return interface != 'Action' or Atspi.Action.get_n_actions(node) > 0
+
+
+def find(root, name, interface=None, showing=True, role=''):
+    """First node of that name (text or compiled pattern) that has the interface, and a role whose name contains
+    role (they differ between toolkits); None when there is none."""
+    for node in walk(root):
         try:
-            if matches(node, name) and (not showing or is_showing(node)):
-                if interface is None or interface in node.get_interfaces():
+            if matches(node, name) and role in node.get_role_name() and (not showing or is_showing(node)):
+                if interface is None or has_interface(node, interface):
                     return node
         except GLib.Error:
             continue
@@ -153,13 +173,15 @@ class App:
 
     running = []  # of the current test: what is left over is ended
 
-    def __init__(self, *args, home=None, env=None):
+    def __init__(self, *args, home=None, env=None, program=None):
         self.home = home or os.environ['XDG_DATA_HOME']
         self.errors = tempfile.NamedTemporaryFile('w+', suffix='.log', delete=False)
-        environment = dict(os.environ, XDG_DATA_HOME=self.home, **(env or {}))
+        # Settings have to survive a restart, as a user's do.
+        environment = dict(os.environ, XDG_DATA_HOME=self.home, XDG_CONFIG_HOME=os.path.join(self.home, 'config'),
+                           GSETTINGS_BACKEND='keyfile', **(env or {}))
         self.started = time.monotonic()
-        self.process = subprocess.Popen([os.environ['KS_PROGRAM'], *args], env=environment, stdin=subprocess.DEVNULL,
-                                        stdout=self.errors, stderr=self.errors)
+        self.process = subprocess.Popen([program or os.environ['KS_PROGRAM'], *args], env=environment,
+                                        stdin=subprocess.DEVNULL, stdout=self.errors, stderr=self.errors)
         App.running.append(self)
 
     def root(self):
@@ -173,12 +195,12 @@ class App:
                 continue
         return None
 
-    def wait(self, name, timeout=30.0, interface=None):
+    def wait(self, name, timeout=30.0, interface=None, role=''):
         """The node of that name, as soon as it shows."""
         def look():
             self.check_alive()
             root = self.root()
-            return find(root, name, interface) if root is not None else None
+            return find(root, name, interface, role=role) if root is not None else None
         return wait_for(look, f'"{getattr(name, "pattern", name)}" to show', timeout)
 
     def find(self, name, interface=None):
@@ -186,7 +208,8 @@ class App:
         return None if root is None else find(root, name, interface)
 
     def press(self, name, timeout=30.0):
-        press(self.wait(name, timeout, 'Action'))
+        """The button of that name."""
+        press(self.wait(name, timeout, 'Action', 'button'))
 
     def text(self):
         root = self.root()
@@ -206,6 +229,9 @@ class App:
     def log(self):
         with open(self.errors.name, encoding='utf-8', errors='replace') as file:
             return file.read()
+
+    def picture(self, name):
+        take_picture(name, self.process.pid)
 
     def key(self, keys):
         """Keys as xdotool names them, to the window that has the focus or, without one, to the newest."""
@@ -252,16 +278,28 @@ def focus_newest_window(pid):
     subprocess.run(['xdotool', 'windowfocus', '--sync', str(windows[-1])], check=False, stderr=subprocess.DEVNULL)
 
 
+def window_size(window):
+    result = subprocess.run(['xdotool', 'getwindowgeometry', '--shell', str(window)], capture_output=True, text=True,
+                            check=True)
+    values = dict(line.split('=') for line in result.stdout.split())
+    return int(values['WIDTH']), int(values['HEIGHT'])
+
+
 def resize_window(pid, width, height):
     subprocess.run(['xdotool', 'windowsize', '--sync', str(windows_of(pid)[-1]), str(width), str(height)], check=True)
 
 
-def take_picture(name):
-    """The screen as NAME.png among the build's pictures."""
+def take_picture(name, pid=None):
+    """The screen, as far as the windows of the process reach, as NAME.png among the build's pictures."""
     folder = os.environ.get('KS_SHOT_DIR')
-    if folder:
-        os.makedirs(folder, exist_ok=True)
-        subprocess.run(['import', '-window', 'root', os.path.join(folder, f'{name}.png')], check=True)
+    if not folder:
+        return
+    os.makedirs(folder, exist_ok=True)
+    crop = []
+    if pid is not None:
+        sizes = [window_size(window) for window in windows_of(pid)]
+        crop = ['-crop', f'{max(size[0] for size in sizes)}x{max(size[1] for size in sizes)}+0+0', '+repage']
+    subprocess.run(['import', '-window', 'root', *crop, os.path.join(folder, f'{name}.png')], check=True)
 
 
 def set_clipboard(kind, data):

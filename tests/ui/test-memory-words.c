@@ -21,6 +21,10 @@ test_sizes (void)
   assert_words (ks_words_size_of (382 * FAKE_MIB / 10, 160 * FAKE_MIB), "38.2 of 160\u00a0MiB");
   assert_words (ks_words_size_of (900 * 1024, 1536 * FAKE_MIB), "900\u00a0KiB of 1.5\u00a0GiB");
   assert_words (ks_words_size_of (100 * FAKE_MIB, 110 * FAKE_MIB), "100 of 110\u00a0MiB");
+  assert_words (ks_words_size (1009 * FAKE_MIB / 10), "101\u00a0MiB");
+  assert_words (ks_words_size (9999 * FAKE_MIB / 1000), "10\u00a0MiB");
+  assert_words (ks_words_size (1023 * FAKE_MIB + FAKE_MIB - 1), "1024\u00a0MiB");
+  assert_words (ks_words_size (1023), "1023\u00a0bytes");
   g_free (ks_words_size_of (0, 0));
   g_free (ks_words_size_of (G_MAXUINT64, G_MAXUINT64));
 }

@@ -16,4 +16,4 @@ export XDG_RUNTIME_DIR=$HOME_DIR/runtime
 export GDK_BACKEND=x11 GSK_RENDERER=cairo LIBGL_ALWAYS_SOFTWARE=1 GTK_A11Y=${GTK_A11Y:-test}
 export GSETTINGS_BACKEND=memory NO_AT_BRIDGE=1 LC_ALL=${KS_LOCALE:-C.UTF-8} GTK_USE_PORTAL=0
 unset WAYLAND_DISPLAY DISPLAY DBUS_SESSION_BUS_ADDRESS
-dbus-run-session -- xvfb-run -a -s "-screen 0 ${KS_SCREEN:-1280x800x24} -nolisten tcp" "$@"
+dbus-run-session -- xvfb-run -a -s "-screen 0 ${KS_SCREEN:-1280x800x24} -nolisten tcp -noreset" "$@"

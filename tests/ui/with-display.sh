@@ -15,5 +15,10 @@ export XDG_DATA_HOME=$HOME_DIR/data XDG_CONFIG_HOME=$HOME_DIR/config XDG_CACHE_H
 export XDG_RUNTIME_DIR=$HOME_DIR/runtime
 export GDK_BACKEND=x11 GSK_RENDERER=cairo LIBGL_ALWAYS_SOFTWARE=1 GTK_A11Y=${GTK_A11Y:-test}
 export GSETTINGS_BACKEND=memory NO_AT_BRIDGE=1 LC_ALL=${KS_LOCALE:-C.UTF-8} GTK_USE_PORTAL=0
+# With the leak checker: what libraries keep for good is not ours, and drivers that were unloaded have no names.
+if [[ -n ${ASAN_OPTIONS:-} ]]; then
+  SUPPRESSIONS=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)/leaks-of-libraries.txt
+  export GDK_DEBUG=gl-disable GDK_DISABLE=gl LSAN_OPTIONS=suppressions=$SUPPRESSIONS:print_suppressions=0
+fi
 unset WAYLAND_DISPLAY DISPLAY DBUS_SESSION_BUS_ADDRESS
 dbus-run-session -- xvfb-run -a -s "-screen 0 ${KS_SCREEN:-1280x800x24} -nolisten tcp -noreset" "$@"

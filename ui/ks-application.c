@@ -88,13 +88,19 @@ ks_application_open (GApplication *application, GFile **files, int n_file, const
 /* --- end --- */
 
 static void
-closed_cb (GObject *library, GAsyncResult *result, gpointer data)
+call_bus (KsApplication *self, const char *method, GVariant *arguments,
+          GAsyncReadyCallback callback)
 {
-  KsApplication *self = data;
+  g_dbus_connection_call (g_application_get_dbus_connection (G_APPLICATION (self)),
+                          "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus",
+                          method, arguments, NULL, G_DBUS_CALL_FLAGS_NONE, -1, NULL, callback,
+                          self);
+}
 
-  ks_library_close_finish (KS_LIBRARY (library), result);
-  g_clear_object (&self->library);
-  ks_settings_save (self->settings, NULL);
+/* The reference of close_library ends here. */
+static void
+end_closing (KsApplication *self)
+{
   self->is_closing = FALSE;
   if (self->wanted_again) {
     self->wanted_again = FALSE;
@@ -102,6 +108,34 @@ closed_cb (GObject *library, GAsyncResult *result, gpointer data)
   }
   g_application_release (G_APPLICATION (self));
   g_object_unref (self);
+}
+
+/* Everything that came by our name is here by now. */
+static void
+released_cb (GObject *bus, GAsyncResult *result, gpointer data)
+{
+  KsApplication *self = data;
+  g_autoptr (GVariant) reply = NULL;
+
+  reply = g_dbus_connection_call_finish (G_DBUS_CONNECTION (bus), result, NULL);
+  if (self->wanted_again)
+    call_bus (self, "RequestName", g_variant_new ("(su)", KS_APP_ID, 4 /* do not queue */), NULL);
+  end_closing (self);
+}
+
+static void
+closed_cb (GObject *library, GAsyncResult *result, gpointer data)
+{
+  KsApplication *self = data;
+
+  ks_library_close_finish (KS_LIBRARY (library), result);
+  g_clear_object (&self->library);
+  ks_settings_save (self->settings, NULL);
+  /* A start that finds our name while we end would hand its wish to nobody: the name goes first. */
+  if (g_application_get_dbus_connection (G_APPLICATION (self)) != NULL)
+    call_bus (self, "ReleaseName", g_variant_new ("(s)", KS_APP_ID), released_cb);
+  else
+    end_closing (self);
 }
 
 /* The last window is gone: the process stays until everything is on the disk. */

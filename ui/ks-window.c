@@ -167,10 +167,8 @@ chat_changed_cb (KsWindow *self)
 
   update_title (self);
   update_memory_timeout (self);
-  if (!ks_chat_is_busy (self->chat)) {
+  if (!ks_chat_is_busy (self->chat))
     update_memory (self);
-    update_turn_labels (self);
-  }
   ks_session_list_select (KS_SESSION_LIST (self->session_list), session);
   ks_window_actions_update (self);
 }
@@ -561,6 +559,8 @@ ks_window_init (KsWindow *self)
   self->kept = g_ptr_array_new_with_free_func (g_object_unref);
   self->chat_signals = g_signal_group_new (KS_TYPE_CHAT);
   g_signal_group_connect_swapped (self->chat_signals, "notify", G_CALLBACK (chat_changed_cb), self);
+  g_signal_group_connect_swapped (self->chat_signals, "notify::state",
+                                  G_CALLBACK (update_turn_labels), self);
   self->messages_signals = g_signal_group_new (G_TYPE_LIST_MODEL);
   g_signal_group_connect (self->messages_signals, "items-changed", G_CALLBACK (messages_changed_cb),
                           self);

@@ -30,7 +30,8 @@ main() {
   }
   write_pot "$PO/keepsake.pot"
   while read -r language; do
-    msgmerge --quiet --update --backup=none --no-fuzzy-matching --add-location=file "$PO/$language.po" "$PO/keepsake.pot"
+    msgmerge --quiet --update --backup=none --no-fuzzy-matching --add-location=file \
+      "$PO/$language.po" "$PO/keepsake.pot"
     printf '%s: ' "$language" >&2
     msgfmt --statistics --check --output-file=/dev/null "$PO/$language.po"
   done <"$PO/LINGUAS"

@@ -293,6 +293,21 @@ confirmed_cb (gboolean accepted, gpointer data)
   ks_library_delete_all_async (self->library, deleted_cb, g_object_ref (dialog));
 }
 
+static char *
+dup_question (guint n_session)
+{
+  if (n_session == 0)
+    return g_strdup (_ ("No session is stored; what is left of deleted ones is removed from this "
+                        "machine."));
+  return g_strdup_printf (
+      ngettext ("%u session with its messages and attached files is deleted from this machine. "
+                "This cannot be undone. Models and preferences stay.",
+                "%u sessions with their messages and attached files are deleted from this "
+                "machine. This cannot be undone. Models and preferences stay.",
+                n_session),
+      n_session);
+}
+
 static void
 delete_cb (GtkButton *button, Preferences *self)
 {
@@ -300,13 +315,7 @@ delete_cb (GtkButton *button, Preferences *self)
   g_autofree char *body = NULL;
 
   g_object_get (self->library, "n-sessions", &n, NULL);
-  body = g_strdup_printf (
-      ngettext ("%u session with its messages and attached files is deleted from this machine. "
-                "This cannot be undone. Models and preferences stay.",
-                "%u sessions with their messages and attached files are deleted from this "
-                "machine. This cannot be undone. Models and preferences stay.",
-                n),
-      n);
+  body = dup_question (n);
   ks_confirm (self->dialog, _ ("Delete All My Data?"), body, _ ("_Delete All"), TRUE, confirmed_cb,
               g_object_ref (self->dialog), g_object_unref);
 }

@@ -304,7 +304,8 @@ def test_sums(base):
 def test_run_script_options(base):
     """run.sh explains itself, and refuses what it cannot do before it installs or builds anything."""
     for args, status, word in ((["--help"], 0, "--model PATH"), (["--help"], 0, "--terminal"),
-                               ([base + "/none.pdf"], 1, "none.pdf cannot be read"), (["--nonsense"], 1, "Unknown option --nonsense"),
+                               ([base + "/none.pdf"], 1, "none.pdf cannot be read"),
+                               (["--nonsense"], 1, "Unknown option --nonsense"),
                                (["--model", base + "/none.gguf"], 1, "none.gguf cannot be read"),
                                (["--model"], 1, "--model needs a path")):
         done = subprocess.run([os.path.join(ROOT, "run.sh"), *args], capture_output=True, text=True, timeout=20)

@@ -425,7 +425,7 @@ ks_chat_page_dispose (GObject *object)
   g_clear_object (&self->library);
   self->composer = NULL;
   gtk_widget_dispose_template (GTK_WIDGET (object), KS_TYPE_CHAT_PAGE);
-  g_clear_pointer (&self->toasts, gtk_widget_unparent);
+  g_clear_pointer (&self->overlay, gtk_widget_unparent);
   G_OBJECT_CLASS (ks_chat_page_parent_class)->dispose (object);
 }
 

@@ -164,6 +164,7 @@ ks_session_row_start_rename (KsSessionRow *self)
   gtk_editable_set_text (GTK_EDITABLE (entry), get_title (self->session));
   gtk_entry_set_max_length (GTK_ENTRY (entry), 200);
   gtk_widget_set_hexpand (entry, TRUE);
+  gtk_editable_set_width_chars (GTK_EDITABLE (entry), 24);
   gtk_accessible_update_property (GTK_ACCESSIBLE (entry), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   _ ("Title of the session"), -1);
   gtk_widget_add_css_class (button, "suggested-action");

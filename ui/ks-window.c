@@ -341,6 +341,8 @@ ks_window_delete_session (KsWindow *self, KsSession *session)
   g_signal_connect_data (toast, "button-clicked", G_CALLBACK (undo_cb), deletion, deletion_free,
                          G_CONNECT_DEFAULT);
   ks_chat_page_add_toast (KS_CHAT_PAGE (self->page), toast);
+  if (deletion->was_shown)
+    ks_chat_page_focus (KS_CHAT_PAGE (self->page));
 }
 
 static void

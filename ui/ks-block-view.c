@@ -4,6 +4,7 @@
 
 #include "ui/ks-code-view.h"
 #include "ui/ks-compat.h"
+#include "ui/ks-markdown-internal.h"
 
 #include <glib/gi18n.h>
 
@@ -93,12 +94,18 @@ update_label (KsBlockView *self)
 static void
 set_cell_text (GtkLabel *label, const char *markup)
 {
+  const char *text = NULL;
   int n_char = 0;
+  guint run = 0;
 
   gtk_label_set_markup (label, markup);
-  for (const char *p = gtk_label_get_text (label); *p != '\0'; p = g_utf8_next_char (p))
+  text = gtk_label_get_text (label);
+  for (const char *p = text; *p != '\0'; p = g_utf8_next_char (p))
     n_char += g_unichar_iswide (g_utf8_get_char (p)) ? 2 : 1;
   gtk_label_set_wrap (label, n_char > CELL_CHARS);
+  gtk_label_set_wrap_mode (label, ks_markdown_longest_run (text, strlen (text), &run) > CELL_CHARS
+                                      ? PANGO_WRAP_CHAR
+                                      : PANGO_WRAP_WORD_CHAR);
   gtk_label_set_width_chars (label, n_char > CELL_CHARS ? CELL_CHARS : -1);
   gtk_label_set_max_width_chars (label, n_char > CELL_CHARS ? CELL_CHARS : -1);
 }
@@ -109,7 +116,6 @@ make_cell (const KsMarkdownTable *table, guint row, guint column)
   GtkWidget *label = make_label ();
   char align = table->align[column];
 
-  gtk_label_set_wrap_mode (GTK_LABEL (label), PANGO_WRAP_WORD_CHAR);
   gtk_label_set_xalign (GTK_LABEL (label), align == 'c' ? 0.5f : align == 'r' ? 1.0f : 0.0f);
   gtk_label_set_yalign (GTK_LABEL (label), 0);
   set_cell_text (GTK_LABEL (label), table->cells[row * table->n_columns + column]);

@@ -2,7 +2,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "ui/ks-message-status.h"
 
+#include "ui/ks-markdown-internal.h"
+
 #include <glib/gi18n.h>
+
+#include <string.h>
+
+/* Reasons are sentences; whatever is much longer is none, and would be slow to lay out. */
+#define MAX_CHARS 400
+#define LONGEST_RUN 60
 
 struct _KsMessageStatus {
   GtkWidget parent_instance;
@@ -61,6 +69,21 @@ get_sentence (KsMessage *message, gboolean is_last, gboolean can_change)
   }
 }
 
+static void
+set_sentence (GtkLabel *label, const char *sentence)
+{
+  g_autofree char *clean = ks_markdown_clean (sentence, strlen (sentence));
+  g_autofree char *cut = g_utf8_substring (clean, 0, MIN (MAX_CHARS, g_utf8_strlen (clean, -1)));
+  g_autofree char *valid = g_strconcat (cut, strlen (cut) < strlen (clean) ? "\u2026" : NULL, NULL);
+  guint run = 0;
+
+  gtk_label_set_wrap_mode (label,
+                           ks_markdown_longest_run (valid, strlen (valid), &run) > LONGEST_RUN
+                               ? PANGO_WRAP_CHAR
+                               : PANGO_WRAP_WORD_CHAR);
+  gtk_label_set_text (label, valid);
+}
+
 gboolean
 ks_message_status_is_needed (KsMessage *message, gboolean is_last, gboolean can_change)
 {
@@ -86,7 +109,7 @@ ks_message_status_show (KsMessageStatus *self, KsMessage *message, gboolean is_l
   gtk_widget_set_visible (self->spinner, is_streaming);
   gtk_spinner_set_spinning (GTK_SPINNER (self->spinner), is_streaming);
   gtk_widget_set_visible (self->icon, is_failed);
-  gtk_label_set_text (GTK_LABEL (self->label), sentence == NULL ? "" : sentence);
+  set_sentence (GTK_LABEL (self->label), sentence == NULL ? "" : sentence);
   gtk_widget_set_visible (self->label, sentence != NULL && *sentence != '\0');
   if (is_failed)
     gtk_widget_add_css_class (self->label, "error");
@@ -161,7 +184,6 @@ ks_message_status_init (KsMessageStatus *self)
   gtk_widget_add_css_class (self->icon, "error");
   self->label = gtk_label_new (NULL);
   gtk_label_set_wrap (GTK_LABEL (self->label), TRUE);
-  gtk_label_set_wrap_mode (GTK_LABEL (self->label), PANGO_WRAP_WORD_CHAR);
   gtk_label_set_xalign (GTK_LABEL (self->label), 0);
   gtk_label_set_selectable (GTK_LABEL (self->label), TRUE);
   gtk_widget_add_css_class (self->label, "sentence");

@@ -213,6 +213,8 @@ show_number (SessionPage *page, Number number)
   double own = get_own (ks_chat_get_settings (page->chat), number);
   gboolean is_own = own >= 0;
 
+  g_return_if_fail (number < N_NUMBER);
+
   page->showing = TRUE;
   gtk_spin_button_set_value (page->spins[number],
                              is_own ? own : get_common (page->settings, number));

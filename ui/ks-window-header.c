@@ -9,6 +9,7 @@
 
 #include <adwaita.h>
 
+#define WHOLE_BAR_PX 2000 /* all of the bar is taken, whatever the title's length */
 #define SPACING_PX 6
 #define READABLE_PX 120 /* of a title, before the gauge gets more than it needs */
 
@@ -64,8 +65,10 @@ ks_window_header_measure (GtkWidget *widget, GtkOrientation orientation, int for
       *natural = MAX (*natural, child_natural);
     }
   }
-  if (orientation == GTK_ORIENTATION_HORIZONTAL)
+  if (orientation == GTK_ORIENTATION_HORIZONTAL) {
     *minimum = measure_needed (self);
+    *natural = MAX (*natural, WHOLE_BAR_PX);
+  }
 }
 
 /* Takes the widget's width out of what is left; FALSE when it is hidden for want of room. */

@@ -39,6 +39,7 @@ def measure(home, path):
     """(begin, end) of each stretch in which the answer streamed and the slider moved, by the test's clock."""
     app = App(home=home, env={'KEEPSAKE_FRAME_LOG': path})
     window.ready(app)
+    app.key('ctrl+m')  # the panel moves as well
     slider = app.wait('Memory target', interface='Value')
     stretches = []
     left = MEASURED_S

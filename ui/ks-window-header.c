@@ -11,6 +11,7 @@
 
 #define WHOLE_BAR_PX 2000 /* all of the bar is taken, whatever the title's length */
 #define SPACING_PX 6
+#define WIDEST_PX 10000
 #define READABLE_PX 120 /* of a title, before the gauge gets more than it needs */
 
 struct _KsWindowHeader {

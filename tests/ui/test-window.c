@@ -171,6 +171,8 @@ test_wide (Fixture *f, gconstpointer data)
 
   open_window (f, 1200);
   header = ui_test_find (GTK_WIDGET (f->window), KS_TYPE_WINDOW_HEADER);
+  g_assert_cmpint (gtk_widget_get_width (header), >,
+                   750); /* what the list and window buttons leave */
   button = find_button (header, "New session (Ctrl+N)");
   g_assert_true (gtk_widget_get_child_visible (button));
   gtk_test_accessible_assert_property (button, GTK_ACCESSIBLE_PROPERTY_LABEL, "New session");

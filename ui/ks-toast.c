@@ -17,8 +17,11 @@ AdwToast *
 ks_toast_new (const char *text)
 {
   g_autofree char *markup = g_markup_escape_text (text, -1); /* titles are markup */
+  AdwToast *toast = adw_toast_new (markup);
 
-  return adw_toast_new (markup);
+  /* What was just done is told now; a toast that is in its way comes back after it. */
+  adw_toast_set_priority (toast, ADW_TOAST_PRIORITY_HIGH);
+  return toast;
 }
 
 void

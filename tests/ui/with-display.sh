@@ -21,4 +21,8 @@ if [[ -n ${ASAN_OPTIONS:-} ]]; then
   export GDK_DEBUG=gl-disable GDK_DISABLE=gl LSAN_OPTIONS=suppressions=$SUPPRESSIONS:print_suppressions=0
 fi
 unset WAYLAND_DISPLAY DISPLAY DBUS_SESSION_BUS_ADDRESS
-dbus-run-session -- xvfb-run -a -s "-screen 0 ${KS_SCREEN:-1280x800x24} -nolisten tcp -noreset" "$@"
+# What the bus's services print is no output of the program.
+exec 19>&1
+# shellcheck disable=SC2016
+dbus-run-session -- xvfb-run -a -s "-screen 0 ${KS_SCREEN:-1280x800x24} -nolisten tcp -noreset" \
+  bash -c 'exec "$@" >&19 19>&-' bash "$@" >&2

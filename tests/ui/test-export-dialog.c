@@ -14,10 +14,28 @@ typedef struct {
   char *folder; /* where files go */
 } Fixture;
 
+/* A window that dialogs can lie in, as the program's: libadwaita 1.7 warns about questions that
+ * have to be windows of their own. */
+static void
+use_adw_window (Fixture *f)
+{
+  g_autoptr (GtkWidget) content = g_object_ref (gtk_window_get_child (f->base.window));
+  GtkWidget *window = adw_window_new ();
+
+  gtk_window_set_child (f->base.window, NULL);
+  ui_test_close (f->base.window);
+  gtk_window_set_default_size (GTK_WINDOW (window), 800, 700);
+  adw_window_set_content (ADW_WINDOW (window), content);
+  f->base.window = GTK_WINDOW (window);
+  gtk_window_present (f->base.window);
+  ui_test_settle (window);
+}
+
 static void
 set_up (Fixture *f, gconstpointer data)
 {
   library_fixture_set_up (&f->base);
+  use_adw_window (f);
   f->folder = g_build_filename (f->base.dir, "out", NULL);
   g_assert_cmpint (g_mkdir (f->folder, 0700), ==, 0);
   f->dialog = ks_export_dialog_present (f->base.child, f->base.library, f->base.session);

@@ -30,10 +30,10 @@ is_mapped (gpointer widget)
 GtkWindow *
 ui_test_present (GtkWidget *widget, int width, int height)
 {
-  GtkWindow *window = GTK_WINDOW (adw_window_new ()); /* dialogs lie in it, as in the program */
+  GtkWindow *window = GTK_WINDOW (gtk_window_new ());
 
   gtk_window_set_default_size (window, width, height);
-  adw_window_set_content (ADW_WINDOW (window), widget);
+  gtk_window_set_child (window, widget);
   gtk_window_present (window);
   ui_test_wait (is_mapped, window);
   ui_test_settle (GTK_WIDGET (window));

@@ -25,7 +25,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 POLL_S = 0.05
 APP_NAME = 'keepsake'
 # How the C library and the toolkit print what went wrong.
-PROBLEM = re.compile(r'-(WARNING|CRITICAL|ERROR) \*\*|\*\* (WARNING|CRITICAL|ERROR) \*\*|'
+PROBLEM = re.compile(r'(?:^|[-\s])(?:WARNING|CRITICAL|ERROR) \*\*|'
                      r'runtime error:|ERROR: \w+Sanitizer')
 
 

@@ -51,6 +51,7 @@ struct _KsChat {
   GArray *read;                 /* KsTurnIds: what the conversation holds, by turn */
   gboolean in_step;             /* read tells the truth */
   char *policy;                 /* of the conversation; NULL = the library's */
+  guint64 kv_budget_bytes;      /* of the conversation alone; 0 = the library's target */
   char *system;                 /* text in front of it; NULL = the model's own */
   gboolean told_blind;          /* that pictures are not seen */
 
@@ -76,6 +77,8 @@ void ks_chat_emit_failed (KsChat *self, const GError *error);
 void ks_chat_emit_answered (KsChat *self, KsMessage *message);
 /* Reads the active path again; objects of messages that stay are kept. */
 void ks_chat_reload (KsChat *self);
+/* The same for somebody who opens it again; nothing while it is busy. */
+void ks_chat_reopen (KsChat *self);
 
 /* --- ks-chat-run.c --- */
 /* parent: what the first new message follows, 0 = start; text and attachments (of KsAttachment): of
@@ -87,6 +90,8 @@ void ks_chat_slot_granted (KsChat *self, const GError *error);
 /* The engine is needed elsewhere, or the model goes. */
 void ks_chat_drop_conversation (KsChat *self);
 gboolean ks_chat_has_run (KsChat *self);
+/* Brings the session's own budget for keys and values to its conversation. */
+void ks_chat_apply_kv_budget (KsChat *self);
 
 /* Tokens of the answer so far, those before it was continued included. */
 guint ks_chat_count_answer (KsChat *self);

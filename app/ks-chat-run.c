@@ -39,6 +39,7 @@ ks_chat_drop_conversation (KsChat *self)
   g_clear_object (&self->conversation);
   g_clear_pointer (&self->policy, g_free);
   g_clear_pointer (&self->system, g_free);
+  self->kv_budget_bytes = 0;
   g_array_set_size (self->read, 0);
   self->in_step = FALSE;
 }
@@ -259,6 +260,20 @@ dup_wanted_system (KsChat *self)
   return ks_settings_dup_system_prompt (self->library->settings);
 }
 
+void
+ks_chat_apply_kv_budget (KsChat *self)
+{
+  ks_budget_request request = {.kv_bytes = (guint64)MAX (self->settings->kv_budget_bytes, 0)};
+
+  if (self->library->options != NULL || request.kv_bytes == self->kv_budget_bytes)
+    return;
+  self->kv_budget_bytes = request.kv_bytes;
+  /* Whatever comes next has to set the target again; without a budget of its own that is now. */
+  self->library->target_bent = TRUE;
+  if (request.kv_bytes > 0)
+    watch_setting (self, ks_conversation_set_budget (self->conversation, &request));
+}
+
 static void
 make_conversation (KsChat *self)
 {
@@ -268,12 +283,7 @@ make_conversation (KsChat *self)
   self->conversation = ks_conversation_new (self->library->engine);
   self->system = dup_wanted_system (self);
   ks_conversation_set_system (self->conversation, self->system);
-  if (self->settings->kv_budget_bytes > 0 && self->library->options == NULL) {
-    ks_budget_request request = {.kv_bytes = (guint64)self->settings->kv_budget_bytes};
-
-    watch_setting (self, ks_conversation_set_budget (self->conversation, &request));
-    self->library->target_bent = TRUE;
-  }
+  ks_chat_apply_kv_budget (self);
   self->policy = g_strdup (self->settings->policy);
   if (self->policy != NULL && ks_policy_parse (self->policy, &policy))
     watch_setting (self, ks_conversation_set_policy (self->conversation, policy));

@@ -115,6 +115,15 @@ ks_opened_free (gpointer data)
   g_free (opened);
 }
 
+static gboolean
+has_streaming (GPtrArray *messages)
+{
+  for (guint i = 0; i < messages->len; i++)
+    if (ks_message_get_state (g_ptr_array_index (messages, i)) == KS_MESSAGE_STREAMING)
+      return TRUE;
+  return FALSE;
+}
+
 gpointer
 ks_chat_store_open (KsStore *store, gpointer data, GError **error)
 {
@@ -129,7 +138,13 @@ ks_chat_store_open (KsStore *store, gpointer data, GError **error)
 
     if (!ks_store_check_lock (store, id, &locked))
       opened->lock_reason = g_strdup (locked->message);
-    return opened;
+    else if (has_streaming (opened->messages) && ks_store_recover (store, NULL)) {
+      /* Nobody writes it: its program was killed, and what is there can be continued. */
+      g_ptr_array_unref (opened->messages);
+      opened->messages = ks_store_list_messages (store, id, error);
+    }
+    if (opened->messages != NULL)
+      return opened;
   }
   ks_opened_free (opened);
   return NULL;

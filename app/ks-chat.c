@@ -277,6 +277,15 @@ ks_chat_reload (KsChat *self)
                                  ks_opened_free, NULL, opened_cb, g_object_ref (self));
 }
 
+void
+ks_chat_reopen (KsChat *self)
+{
+  if (self->state != KS_CHAT_IDLE || self->session == NULL || self->library->closing)
+    return;
+  ks_chat_set_state (self, KS_CHAT_OPENING);
+  ks_chat_reload (self);
+}
+
 KsChatState
 ks_chat_get_state (KsChat *self)
 {

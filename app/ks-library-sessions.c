@@ -481,7 +481,11 @@ ks_library_open_chat (KsLibrary *self, KsSession *session)
     return ks_chat_new (self, NULL);
   session = ks_library_adopt_session (self, session);
   chat = find_chat (self, session);
-  return chat != NULL ? g_object_ref (chat) : ks_chat_new (self, session);
+  if (chat == NULL)
+    return ks_chat_new (self, session);
+  /* Another program may have gone on with it, or be at it. */
+  ks_chat_reopen (chat);
+  return g_object_ref (chat);
 }
 
 void

@@ -161,9 +161,11 @@ ks_library_apply_chat_target (KsLibrary *self, KsChat *chat)
 {
   gint64 own = self->options == NULL ? chat->settings->budget_bytes : -1;
 
-  /* A KV budget of its own was set when the conversation began, and holds while that lives. */
-  if (self->options == NULL && chat->settings->kv_budget_bytes > 0 && chat->conversation != NULL)
-    return;
+  if (chat->conversation != NULL) {
+    ks_chat_apply_kv_budget (chat);
+    if (chat->kv_budget_bytes > 0)
+      return; /* it stands in place of a target */
+  }
   (void)change_target (self, own > 0 ? (guint64)own : self->default_target_bytes);
 }
 

@@ -45,8 +45,6 @@ KsSession *ks_store_read_session (KsStatement *statement);
 
 /* Removes those of hashes (a set) that no attachment refers to. */
 gboolean ks_store_remove_unused (KsStore *self, GHashTable *hashes, GError **error);
-/* STREAMING of processes that are gone becomes INTERRUPTED; dead locks go. */
-gboolean ks_store_recover (KsStore *self, GError **error);
 /* TRUE when another living process has the session; out_pid may be NULL. */
 gboolean ks_store_is_locked_elsewhere (KsStore *self, gint64 session, gint64 *out_pid);
 

@@ -78,5 +78,8 @@ gboolean ks_store_lock_session (KsStore *self, gint64 session, GError **error);
 /* FALSE with LOCKED when another living process answers; takes nothing. */
 gboolean ks_store_check_lock (KsStore *self, gint64 session, GError **error);
 void ks_store_unlock_session (KsStore *self, gint64 session);
+/* Messages that processes which are gone left STREAMING become INTERRUPTED, and their locks go;
+ * opening does the same. */
+gboolean ks_store_recover (KsStore *self, GError **error);
 
 G_END_DECLS

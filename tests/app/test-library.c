@@ -284,6 +284,54 @@ test_attach_nothing (LibraryFixture *f, gconstpointer data)
   fixture_let_go (f, chat);
 }
 
+/* An encrypted PDF waits for its password, says when one is wrong, and is stored with its text: the
+ * password is needed once. */
+static void
+test_unlock (LibraryFixture *f, gconstpointer data)
+{
+  g_autofree char *folder = g_build_filename (f->dir, "files", NULL), *path = NULL;
+  const char *const argv[] = {g_getenv ("KS_PYTHON"), g_getenv ("KS_MAKE_HOSTILE"), folder,
+                              "encrypted", NULL};
+  KsChat *chat = fixture_open_chat (f, NULL, 4);
+  KsPendingAttachment *pending;
+  const char *reason = NULL;
+  int status = -1;
+
+  g_assert_cmpint (g_mkdir (folder, 0700), ==, 0);
+  g_assert_true (g_spawn_sync (NULL, (char **)argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, NULL, NULL,
+                               &status, NULL));
+  g_assert_cmpint (status, ==, 0);
+  path = g_build_filename (folder, "locked-aes256.pdf", NULL);
+  pending = attach_path (chat, path);
+  g_assert_cmpint (ks_pending_attachment_get_state (pending), ==, KS_PENDING_PASSWORD);
+  g_assert_cmpstr (ks_pending_attachment_get_error (pending), ==, NULL);
+  g_assert_false (ks_chat_send (chat, "what is secret?", &reason));
+  g_assert_nonnull (strstr (reason, "password"));
+  ks_chat_unlock_attachment (chat, pending, "wrong");
+  WAIT_UNTIL (ks_pending_attachment_get_state (pending) != KS_PENDING_LOADING);
+  g_assert_cmpint (ks_pending_attachment_get_state (pending), ==, KS_PENDING_PASSWORD);
+  g_assert_nonnull (ks_pending_attachment_get_error (pending));
+  ks_chat_unlock_attachment (chat, pending, "open sesame");
+  WAIT_UNTIL (ks_pending_attachment_get_state (pending) != KS_PENDING_LOADING);
+  g_assert_cmpstr (ks_pending_attachment_get_error (pending), ==, NULL);
+  g_assert_cmpint (ks_pending_attachment_get_state (pending), ==, KS_PENDING_READY);
+  g_assert_cmpuint (ks_pending_attachment_get_n_pages (pending), ==, 1);
+  WAIT_UNTIL (ks_pending_attachment_get_n_tokens (pending) > 0);
+  g_free (fixture_ask (chat, "what is secret?"));
+  {
+    g_autoptr (KsMessage) message = fixture_get_message (chat, 0);
+    g_autoptr (KsAttachment) attachment =
+        g_list_model_get_item (ks_message_get_attachments (message), 0);
+    g_autofree char *text_path =
+        g_build_filename (f->dir, "blobs", ks_attachment_get_text_hash (attachment), NULL);
+    g_autofree char *text = NULL;
+
+    g_assert_true (g_file_get_contents (text_path, &text, NULL, NULL));
+    g_assert_nonnull (strstr (text, "Secret words"));
+  }
+  fixture_let_go (f, chat);
+}
+
 /* A picture is stored and shown; that the model cannot see it is said once, and to the model. */
 static void
 test_picture (LibraryFixture *f, gconstpointer data)
@@ -413,6 +461,12 @@ test_close_early (LibraryFixture *f, gconstpointer data)
   }
 }
 
+static void
+append_notice_cb (GString *notices, const char *text)
+{
+  g_string_append (notices, text);
+}
+
 /* A session with a target of its own has it while it is answered; the next one has everybody's. */
 static void
 test_own_target (LibraryFixture *f, gconstpointer data)
@@ -452,6 +506,99 @@ test_own_target (LibraryFixture *f, gconstpointer data)
   fixture_close (f);
   saved = ks_settings_dup_budget (f->settings);
   g_assert_cmpuint (g_ascii_strtoull (saved, NULL, 10), ==, target_bytes - 65536);
+}
+
+/* A session's own budget for keys and values holds for its answers, also when it is set in the
+ * middle of the session, and ends with it. */
+static void
+test_own_kv_budget (LibraryFixture *f, gconstpointer data)
+{
+  const gint64 kv_bytes = 512 * 1024;
+  g_autofree char *model =
+      g_build_filename (g_getenv ("KS_TEST_CASES"), "llama", "model.gguf", NULL);
+  g_autoptr (KsSessionSettings) settings = NULL;
+  KsChat *chat, *other;
+
+  fixture_close (f);
+  ks_settings_set_model (f->settings, model);
+  f->library = ks_library_new (f->settings, f->dir);
+  WAIT_UNTIL (ks_library_get_model_state (f->library) == KS_MODEL_READY);
+  chat = fixture_open_chat (f, NULL, 4);
+  other = fixture_open_chat (f, NULL, 4);
+  g_free (fixture_ask (chat, "one"));
+  {
+    g_autoptr (KsMemoryView) view = ks_chat_dup_memory (chat);
+
+    g_assert_cmpuint (view->kv_budget_bytes, >, (guint64)kv_bytes);
+  }
+  settings = ks_session_settings_copy (ks_chat_get_settings (chat));
+  settings->kv_budget_bytes = kv_bytes;
+  ks_chat_set_settings (chat, settings);
+  for (guint i = 0; i < 3; i++) {
+    g_autoptr (KsMemoryView) view = NULL, other_view = NULL;
+
+    g_free (fixture_ask (chat, "two"));
+    view = ks_chat_dup_memory (chat);
+    g_assert_cmpuint (view->kv_budget_bytes, <=, (guint64)kv_bytes);
+    g_assert_cmpuint (view->kv_budget_bytes, >, (guint64)kv_bytes / 2);
+    if (i == 0)
+      continue; /* two answers in one conversation; then the other one's in between */
+    g_free (fixture_ask (other, "one"));
+    other_view = ks_chat_dup_memory (other);
+    g_assert_cmpuint (other_view->kv_budget_bytes, >, (guint64)kv_bytes);
+  }
+  settings->kv_budget_bytes = -1;
+  ks_chat_set_settings (chat, settings);
+  g_free (fixture_ask (chat, "three"));
+  {
+    g_autoptr (KsMemoryView) view = ks_chat_dup_memory (chat);
+
+    g_assert_cmpuint (view->kv_budget_bytes, >, (guint64)kv_bytes);
+  }
+  fixture_let_go (f, chat);
+  fixture_let_go (f, other);
+}
+
+/* A session's own model answers in it, the program's in the others; one that is not there any more
+ * is replaced, with a sentence. */
+static void
+test_own_model (LibraryFixture *f, gconstpointer data)
+{
+  const char *cases = g_getenv ("KS_TEST_CASES");
+  g_autofree char *model = g_build_filename (cases, "llama", "model.gguf", NULL);
+  g_autofree char *own = g_build_filename (cases, "qwen2", "model.gguf", NULL), *saved = NULL;
+  g_autoptr (KsSessionSettings) settings = NULL;
+  g_autoptr (KsMemoryView) view = NULL, own_view = NULL, back = NULL;
+  KsChat *chat, *other;
+
+  fixture_close (f);
+  ks_settings_set_model (f->settings, model);
+  f->library = ks_library_new (f->settings, f->dir);
+  chat = fixture_open_chat (f, NULL, 4);
+  other = fixture_open_chat (f, NULL, 4);
+  g_free (fixture_ask (other, "one"));
+  view = ks_chat_dup_memory (other);
+  settings = ks_session_settings_copy (ks_chat_get_settings (chat));
+  settings->model = g_strdup (own);
+  ks_chat_set_settings (chat, settings);
+  g_free (fixture_ask (chat, "one"));
+  own_view = ks_chat_dup_memory (chat);
+  g_assert_cmpuint (own_view->weight_bytes, !=, view->weight_bytes);
+  g_free (fixture_ask (other, "two"));
+  back = ks_chat_dup_memory (other);
+  g_assert_cmpuint (back->weight_bytes, ==, view->weight_bytes);
+  saved = ks_settings_dup_model (f->settings);
+  g_assert_cmpstr (saved, ==, model);
+  g_free (settings->model);
+  settings->model = g_strdup ("/nowhere/model.gguf");
+  ks_chat_set_settings (chat, settings);
+  g_assert_null (strstr (f->notices->str, "not on this computer"));
+  g_signal_connect_swapped (f->library, "notice", G_CALLBACK (append_notice_cb), f->notices);
+  g_free (fixture_ask (chat, "two"));
+  g_assert_cmpint (fixture_get_state (chat, -1), ==, KS_MESSAGE_LIMIT);
+  g_assert_nonnull (strstr (f->notices->str, "/nowhere/model.gguf is not on this computer"));
+  fixture_let_go (f, chat);
+  fixture_let_go (f, other);
 }
 
 /* The default model's first target: 1,024 tokens in every stream, and a sensible range about it. */
@@ -568,11 +715,14 @@ main (int argc, char **argv)
   ADD ("bundle", test_bundle);
   ADD ("attach", test_attach);
   ADD ("attach-nothing", test_attach_nothing);
+  ADD ("unlock", test_unlock);
   ADD ("picture", test_picture);
   ADD ("swap", test_swap);
   ADD ("early", test_early);
   ADD ("close-early", test_close_early);
   ADD ("own-target", test_own_target);
+  ADD ("own-kv-budget", test_own_kv_budget);
+  ADD ("own-model", test_own_model);
   ADD ("default-target", test_default_target);
   ADD ("read-only", test_read_only);
   ADD ("no-store", test_no_store);

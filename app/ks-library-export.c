@@ -174,6 +174,7 @@ deleted_all_cb (GObject *source, GAsyncResult *result, gpointer user_data)
     g_task_return_error (task, error);
   } else {
     ks_library_forget_sessions (self);
+    ks_library_forget_media (self);
     g_task_return_boolean (task, TRUE);
   }
   ks_library_end_write (self);

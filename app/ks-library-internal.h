@@ -104,5 +104,6 @@ guint64 ks_library_read_saved_target (KsLibrary *self);
 /* --- ks-library-media.c --- */
 void ks_library_init_media (KsLibrary *self);
 void ks_library_clear_media (KsLibrary *self);
+void ks_library_forget_media (KsLibrary *self); /* pictures that are kept for the next look */
 
 G_END_DECLS

@@ -158,6 +158,13 @@ ks_library_init_media (KsLibrary *self)
 }
 
 void
+ks_library_forget_media (KsLibrary *self)
+{
+  while (self->pixels != NULL && self->pixels->entries.tail != NULL)
+    drop_entry (self->pixels, self->pixels->entries.tail);
+}
+
+void
 ks_library_clear_media (KsLibrary *self)
 {
   struct KsPixelCache *cache = g_steal_pointer (&self->pixels);

@@ -373,6 +373,17 @@ test_picture (LibraryFixture *f, gconstpointer data)
   WAIT_UNTIL (again != NULL);
   cached = ks_library_render_finish (f->library, again, &error);
   g_assert_true (cached == pixels);
+  /* When everything is deleted it is not shown from memory either. */
+  g_clear_object (&result);
+  ks_library_delete_all_async (f->library, result_cb, &result);
+  WAIT_UNTIL (result != NULL);
+  g_assert_true (ks_library_delete_all_finish (f->library, result, &error));
+  g_assert_no_error (error);
+  g_clear_object (&result);
+  ks_library_render_async (f->library, attachment, 0, 128, NULL, NULL, result_cb, &result);
+  WAIT_UNTIL (result != NULL);
+  g_assert_null (ks_library_render_finish (f->library, result, &error));
+  g_assert_nonnull (error);
   fixture_let_go (f, chat);
 }
 

@@ -116,6 +116,35 @@ test_own (Fixture *f, gconstpointer data)
   g_assert_error (error, KS_STORAGE_ERROR, KS_STORAGE_ERROR_NOT_FOUND);
 }
 
+static gpointer
+hold_writing (gpointer data)
+{
+  KsDatabase *database = data;
+
+  g_usleep (G_USEC_PER_SEC);
+  return GINT_TO_POINTER (ks_database_end (database, TRUE, NULL));
+}
+
+/* Another program that writes for a moment makes ours wait, not fail. */
+static void
+test_busy (Fixture *f, gconstpointer data)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (KsDatabase) database = ks_database_open (f->path, FALSE, &error);
+  g_autoptr (KsSession) session = NULL;
+  gint64 began = g_get_monotonic_time ();
+  GThread *thread;
+
+  g_assert_no_error (error);
+  g_assert_true (ks_database_begin (database, &error));
+  thread = g_thread_new ("other", hold_writing, database);
+  session = ks_store_add_session (f->store, "waited", NULL, &error);
+  g_assert_no_error (error);
+  g_assert_nonnull (session);
+  g_assert_cmpint (g_get_monotonic_time () - began, >=, G_USEC_PER_SEC * 9 / 10);
+  g_assert_nonnull (g_thread_join (thread));
+}
+
 #define ADD(name, func) g_test_add (name, Fixture, NULL, fixture_set_up, func, fixture_tear_down)
 
 int
@@ -125,5 +154,6 @@ main (int argc, char **argv)
   ADD ("/locks/other-process", test_other_process);
   ADD ("/locks/reused-pid", test_reused_pid);
   ADD ("/locks/own", test_own);
+  ADD ("/locks/busy", test_busy);
   return g_test_run ();
 }

@@ -324,15 +324,50 @@ test_long_chain (Fixture *f, gconstpointer data)
 }
 
 static void
+assert_mode (const char *path, guint mode)
+{
+  struct stat st;
+
+  g_assert_cmpint (g_stat (path, &st), ==, 0);
+  g_assert_cmpuint (st.st_mode & 0777, ==, mode);
+}
+
+/* Only the user may look: folders 0700, files 0600, the log as well, whatever the umask is. */
+static void
+test_modes (Fixture *f, gconstpointer data)
+{
+  g_autofree char *dir = g_build_filename (f->dir, "user", "keepsake", NULL);
+  g_autofree char *path = g_build_filename (dir, "sessions.db", NULL);
+  g_autofree char *wal = g_strconcat (path, "-wal", NULL);
+  g_autofree char *blobs = g_build_filename (dir, "blobs", NULL), *hash = NULL, *blob = NULL;
+  mode_t mask = umask (0);
+  g_autoptr (KsStore) store = open_store (dir);
+
+  hash = add_blob (store, "bytes", 5);
+  add_session (store, "s");
+  umask (mask);
+  blob = g_build_filename (blobs, hash, NULL);
+  assert_mode (dir, 0700);
+  assert_mode (blobs, 0700);
+  assert_mode (path, 0600);
+  assert_mode (wal, 0600);
+  assert_mode (blob, 0600);
+}
+
+static void
 test_delete_all (Fixture *f, gconstpointer data)
 {
   g_autoptr (GError) error = NULL;
   g_autofree char *hash = add_blob (f->store, "bytes", 5);
   g_autofree char *backup = g_strconcat (f->path, ".v0.bak", NULL);
+  g_autofree char *wal = g_strconcat (f->path, "-wal", NULL);
   g_autoptr (GPtrArray) left = NULL;
-  g_autoptr (GBytes) content = NULL;
+  g_autoptr (GBytes) content = NULL, log = NULL;
 
   add_with_blob (f->store, add_session (f->store, "Geheimnis"), "n", hash, NULL, 5);
+  log = read_bytes (wal);
+  g_assert_nonnull (memmem (g_bytes_get_data (log, NULL), g_bytes_get_size (log), "Geheimnis", 9));
+  g_clear_pointer (&log, g_bytes_unref);
   g_assert_true (g_file_set_contents (backup, "old", 3, NULL));
   g_assert_true (ks_store_delete_all (f->store, &error));
   g_assert_no_error (error);
@@ -340,6 +375,8 @@ test_delete_all (Fixture *f, gconstpointer data)
   g_assert_false (g_file_test (backup, G_FILE_TEST_EXISTS));
   left = ks_store_list_sessions (f->store, 0, 0, &error);
   g_assert_cmpuint (left->len, ==, 0);
+  log = read_bytes (wal);
+  g_assert_cmpuint (g_bytes_get_size (log), ==, 0);
   content = read_bytes (f->path);
   g_assert_null (
       memmem (g_bytes_get_data (content, NULL), g_bytes_get_size (content), "Geheimnis", 9));
@@ -385,6 +422,7 @@ main (int argc, char **argv)
   ADD ("/store/delete", test_delete);
   ADD ("/store/sweep", test_sweep);
   ADD ("/store/long-chain", test_long_chain);
+  ADD ("/store/modes", test_modes);
   ADD ("/store/delete-all", test_delete_all);
   g_test_add_func ("/store/values", test_values);
   return g_test_run ();

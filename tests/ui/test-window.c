@@ -1,11 +1,15 @@
 /* test-window.c - the window over a library with one stored session and no model. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "storage/ks-database.h"
 #include "tests/ui/ui-library.h"
 #include "ui/ks-banner.h"
 #include "ui/ks-window-header.h"
 #include "ui/ks-window.h"
 
 #include <adwaita.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <unistd.h>
 
 typedef struct {
   LibraryFixture base;
@@ -185,6 +189,52 @@ test_wide (Fixture *f, gconstpointer data)
                                        GTK_ACCESSIBLE_PROPERTY_LABEL, "Main menu");
 }
 
+/* A library over the fixture's folder as it is now, and the window over that. */
+static void
+reopen_damaged (Fixture *f, const char *damage)
+{
+  g_autofree char *path = g_build_filename (f->base.dir, "sessions.db", NULL);
+  g_autoptr (GError) error = NULL;
+
+  library_fixture_close (&f->base);
+  if (g_strcmp0 (damage, "newer") == 0) {
+    g_autoptr (KsDatabase) database = ks_database_open (path, FALSE, &error);
+
+    g_assert_no_error (error);
+    ks_database_trust (database);
+    g_assert_true (ks_database_exec (database, "PRAGMA user_version = 99", &error));
+  } else if (g_strcmp0 (damage, "truncated") == 0) {
+    g_assert_cmpint (truncate (path, 600), ==, 0);
+  } else {
+    g_assert_cmpint (g_unlink (path), ==, 0);
+    g_assert_cmpint (g_mkdir (path, 0700), ==, 0);
+  }
+  f->base.library = ks_library_new (f->base.settings, f->base.dir);
+  open_window (f, 1100);
+}
+
+static gboolean
+has_storage_error (gpointer library)
+{
+  return ks_library_get_storage_error (library) != NULL && ks_library_is_opened (library);
+}
+
+/* Sessions that cannot be used: the window opens, says why and what can be done in a line that
+ * stays, and nothing can be imported or written into them. */
+static void
+test_damaged_store (Fixture *f, gconstpointer damage)
+{
+  reopen_damaged (f, damage);
+  ui_test_wait (has_storage_error, f->base.library);
+  ui_test_settle (GTK_WIDGET (f->window));
+  g_test_message ("%s", ks_library_get_storage_error (f->base.library));
+  g_assert_nonnull (find_label (ks_library_get_storage_error (f->base.library)));
+  if (strcmp (damage, "newer") == 0)
+    g_assert_nonnull (strstr (ks_library_get_storage_error (f->base.library), "newer"));
+  g_assert_false (is_enabled (f, "import"));
+  g_assert_false (ks_chat_send (ks_window_get_chat (f->window), "lost?", NULL));
+}
+
 int
 main (int argc, char **argv)
 {
@@ -194,6 +244,10 @@ main (int argc, char **argv)
   g_test_add ("/window/state-comes-back", Fixture, NULL, set_up, test_state_comes_back, tear_down);
   g_test_add ("/window/attach", Fixture, NULL, set_up, test_attach, tear_down);
   g_test_add ("/window/narrow", Fixture, NULL, set_up, test_narrow, tear_down);
+  g_test_add ("/window/damaged/newer", Fixture, "newer", set_up, test_damaged_store, tear_down);
+  g_test_add ("/window/damaged/truncated", Fixture, "truncated", set_up, test_damaged_store,
+              tear_down);
+  g_test_add ("/window/damaged/folder", Fixture, "folder", set_up, test_damaged_store, tear_down);
   g_test_add ("/window/wide", Fixture, NULL, set_up, test_wide, tear_down);
   return g_test_run ();
 }

@@ -77,9 +77,20 @@ is_last (gpointer object)
 }
 
 void
-library_fixture_tear_down (LibraryFixture *f)
+library_fixture_close (LibraryFixture *f)
 {
   gboolean is_closed = FALSE;
+
+  ks_library_close_async (f->library, closed_cb, &is_closed);
+  ui_test_wait (is_true, &is_closed);
+  ui_test_wait (is_last, f->library);
+  g_clear_object (&f->session);
+  g_clear_object (&f->library);
+}
+
+void
+library_fixture_tear_down (LibraryFixture *f)
+{
   g_autoptr (GSettingsSchema) schema = NULL;
   g_auto (GStrv) keys = NULL;
 
@@ -88,11 +99,7 @@ library_fixture_tear_down (LibraryFixture *f)
   for (char **key = keys; *key != NULL; key++)
     g_settings_reset (f->gsettings, *key);
   ui_test_close (f->window);
-  ks_library_close_async (f->library, closed_cb, &is_closed);
-  ui_test_wait (is_true, &is_closed);
-  ui_test_wait (is_last, f->library);
-  g_clear_object (&f->session);
-  g_clear_object (&f->library);
+  library_fixture_close (f);
   g_clear_object (&f->settings);
   remove_tree (f->dir);
   g_clear_pointer (&f->dir, g_free);

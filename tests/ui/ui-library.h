@@ -20,6 +20,8 @@ typedef struct {
 
 /* The library is open and has found that there is no model when this returns. */
 void library_fixture_set_up (LibraryFixture *f);
+/* The library alone; the test may make another one in its place. */
+void library_fixture_close (LibraryFixture *f);
 /* Settings go back to their defaults; nothing of the library may be left. */
 void library_fixture_tear_down (LibraryFixture *f);
 

@@ -233,9 +233,52 @@ write_all (int fd, GBytes *content)
   return fsync (fd) == 0 || errno == EINVAL || errno == EROFS;
 }
 
+/* A file without a name beside path, which disappears with a program that is killed while it
+ * writes; -1 where the file system has no such files. */
+static int
+open_nameless (const char *path)
+{
+#ifdef O_TMPFILE
+  g_autofree char *folder = g_path_get_dirname (path);
+
+  return g_open (folder, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+#else
+  return -1;
+#endif
+}
+
+/* Gives the nameless file its name, unless that is taken: errno is EEXIST then. */
+static gboolean
+name_file (int fd, const char *path)
+{
+  g_autofree char *open_file = g_strdup_printf ("/proc/self/fd/%d", fd);
+
+  return linkat (AT_FDCWD, open_file, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0;
+}
+
+/* FALSE with error unset: there are no nameless files here, or the name is taken. */
+static gboolean
+write_nameless (const char *path, GBytes *content, gboolean *out_exists, GError **error)
+{
+  int fd = open_nameless (path);
+  gboolean done;
+  int number;
+
+  if (fd < 0)
+    return FALSE;
+  done = write_all (fd, content);
+  number = errno;
+  if (!done)
+    ks_storage_error_set_errno (error, number, "Cannot write", path);
+  else if (!(done = name_file (fd, path)))
+    *out_exists = errno == EEXIST;
+  (void)close (fd); /* everything was written and synced, or is dropped */
+  return done;
+}
+
 /* Makes path and fills it; what could not be filled is removed.  EEXIST leaves error unset. */
 static gboolean
-write_new_file (const char *path, GBytes *content, gboolean *out_exists, GError **error)
+write_named (const char *path, GBytes *content, gboolean *out_exists, GError **error)
 {
   int fd = g_open (path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   int number = errno;
@@ -259,6 +302,25 @@ write_new_file (const char *path, GBytes *content, gboolean *out_exists, GError 
   g_unlink (path);
   ks_storage_error_set_errno (error, number, "Cannot write", path);
   return FALSE;
+}
+
+/* The whole file appears at once where the file system can do that. */
+static gboolean
+write_new_file (const char *path, GBytes *content, gboolean *out_exists, GError **error)
+{
+  GError *failure = NULL;
+  GStatBuf status;
+
+  *out_exists = g_lstat (path, &status) == 0;
+  if (*out_exists)
+    return FALSE;
+  if (write_nameless (path, content, out_exists, &failure))
+    return TRUE;
+  if (failure != NULL) {
+    g_propagate_error (error, failure);
+    return FALSE;
+  }
+  return !*out_exists && write_named (path, content, out_exists, error);
 }
 
 char *

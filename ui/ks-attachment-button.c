@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "ui/ks-attachment-button.h"
 
+#include "ui/ks-memory-words.h"
 #include "ui/ks-resource.h"
 #include "ui/ks-texture.h"
 
@@ -48,8 +49,11 @@ dup_detail (KsAttachment *attachment)
     /* Translators: width and height of a picture in pixels. */
     return g_strdup_printf (C_ ("picture size", "%u × %u"), ks_attachment_get_width_px (attachment),
                             ks_attachment_get_height_px (attachment));
-  if (n_page > 0)
-    return g_strdup_printf (ngettext ("%'u page", "%'u pages", n_page), n_page);
+  if (n_page > 0) {
+    g_autofree char *count = ks_words_count (n_page);
+
+    return g_strdup_printf (ngettext ("%s page", "%s pages", n_page), count);
+  }
   return g_format_size_full (ks_attachment_get_n_bytes (attachment), G_FORMAT_SIZE_IEC_UNITS);
 }
 

@@ -4,6 +4,7 @@
 
 #include "ui/ks-compat.h"
 #include "ui/ks-image-viewer.h"
+#include "ui/ks-memory-words.h"
 #include "ui/ks-resource.h"
 #include "ui/ks-texture.h"
 
@@ -54,10 +55,11 @@ static char *
 dup_pages (KsAttachmentChip *self)
 {
   guint n_page = ks_pending_attachment_get_n_pages (self->attachment);
+  g_autofree char *count = ks_words_count (n_page);
 
   if (n_page == 0)
     return NULL;
-  return g_strdup_printf (ngettext ("%'u page", "%'u pages", n_page), n_page);
+  return g_strdup_printf (ngettext ("%s page", "%s pages", n_page), count);
 }
 
 static char *
@@ -65,11 +67,11 @@ dup_tokens (KsAttachmentChip *self)
 {
   guint n_token = ks_pending_attachment_get_n_tokens (self->attachment);
   guint64 n_kept = get_n_kept (self);
-  g_autofree char *tokens = NULL;
+  g_autofree char *count = ks_words_count (n_token), *tokens = NULL;
 
   if (n_token == 0)
     return NULL;
-  tokens = g_strdup_printf (ngettext ("%'u token", "%'u tokens", n_token), n_token);
+  tokens = g_strdup_printf (ngettext ("%s token", "%s tokens", n_token), count);
   if (n_kept == 0 || n_token <= n_kept)
     return g_steal_pointer (&tokens);
   /* Translators: %s is a number of tokens, "6,308 tokens". */

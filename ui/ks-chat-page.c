@@ -7,6 +7,7 @@
 #include "ui/ks-composer.h"
 #include "ui/ks-error-text.h"
 #include "ui/ks-image-viewer.h"
+#include "ui/ks-memory-words.h"
 #include "ui/ks-resource.h"
 #include "ui/ks-toast.h"
 #include "ui/ks-transcript.h"
@@ -184,17 +185,18 @@ make_progress_text (KsChat *chat)
 {
   guint n_done = ks_chat_get_n_done (chat);
   guint n_total = ks_chat_get_n_total (chat);
+  g_autofree char *done = ks_words_count (n_done), *total = ks_words_count (n_total);
 
   switch (ks_chat_get_state (chat)) {
   case KS_CHAT_WAITING:
     return g_strdup (_ ("Waiting for the model…"));
   case KS_CHAT_REREADING:
-    return n_total == 0 ? g_strdup (_ ("Reading the session again…"))
-                        : g_strdup_printf (_ ("Reading the session again: %'u of %'u tokens"),
-                                           n_done, n_total);
+    return n_total == 0
+               ? g_strdup (_ ("Reading the session again…"))
+               : g_strdup_printf (_ ("Reading the session again: %s of %s tokens"), done, total);
   case KS_CHAT_READING:
     return n_total == 0 ? g_strdup (_ ("Reading…"))
-                        : g_strdup_printf (_ ("Reading: %'u of %'u tokens"), n_done, n_total);
+                        : g_strdup_printf (_ ("Reading: %s of %s tokens"), done, total);
   case KS_CHAT_STOPPING:
     return g_strdup (_ ("Stopping…"));
   case KS_CHAT_IDLE:

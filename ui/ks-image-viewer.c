@@ -5,6 +5,7 @@
 #include "app/ks-error.h"
 #include "ui/ks-compat.h"
 #include "ui/ks-error-text.h"
+#include "ui/ks-memory-words.h"
 #include "ui/ks-page-cache.h"
 #include "ui/ks-resource.h"
 #include "ui/ks-texture.h"
@@ -188,7 +189,8 @@ static void
 update_page (KsImageViewer *self)
 {
   g_autofree char *number = g_strdup_printf ("%u", self->page + 1);
-  g_autofree char *count = g_strdup_printf (_ ("of %'u"), self->n_page);
+  g_autofree char *pages = ks_words_count (self->n_page);
+  g_autofree char *count = g_strdup_printf (_ ("of %s"), pages);
   g_autofree char *description = dup_description (self);
 
   gtk_editable_set_text (self->page_entry, number);

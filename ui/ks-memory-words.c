@@ -4,6 +4,7 @@
 
 #include <glib/gi18n.h>
 
+#include <locale.h>
 #include <math.h>
 
 static char *
@@ -46,16 +47,28 @@ ks_words_size_of (guint64 bytes, guint64 total_bytes)
   g_autofree char *total_unit = size_part (total_bytes, G_FORMAT_SIZE_ONLY_UNIT);
   g_autofree char *total = ks_words_size (total_bytes);
   g_autofree char *part =
-      g_strcmp0 (unit, total_unit) == 0 ? size_value (bytes) : ks_words_size (bytes);
+      bytes == 0 || g_strcmp0 (unit, total_unit) == 0 ? size_value (bytes) : ks_words_size (bytes);
 
   /* Translators: "38.2 of 160 MiB" or "900 KiB of 1.5 GiB" */
   return g_strdup_printf (C_ ("size", "%s of %s"), part, total);
 }
 
+/* As the locale groups digits; where it does not (C), as the texts' language does. */
 char *
 ks_words_count (guint64 n)
 {
-  return g_strdup_printf ("%'" G_GUINT64_FORMAT, n);
+  const struct lconv *locale = localeconv ();
+  /* Translators: between groups of three digits, "17,640" */
+  const char *separator = C_ ("digit groups", ",");
+  g_autoptr (GString) text = NULL;
+
+  if (locale->thousands_sep[0] != '\0')
+    return g_strdup_printf ("%'" G_GUINT64_FORMAT, n);
+  text = g_string_new (NULL);
+  g_string_printf (text, "%" G_GUINT64_FORMAT, n);
+  for (gssize at = (gssize)text->len - 3; at > 0; at -= 3)
+    g_string_insert (text, at, separator);
+  return g_string_free (g_steal_pointer (&text), FALSE);
 }
 
 /* ngettext takes an unsigned long; larger numbers have the plural of their last digits. */

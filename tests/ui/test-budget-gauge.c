@@ -252,7 +252,7 @@ test_popover (Fixture *fixture, gconstpointer width)
   ui_test_settle (fixture->gauge);
   g_assert_nonnull (ui_test_find_text (popover, "98\u00a0MiB"));
   g_assert_nonnull (ui_test_find_text (popover, "11.8\u00a0MiB"));
-  g_assert_nonnull (ui_test_find_text (popover, "71204 entries let go"));
+  g_assert_nonnull (ui_test_find_text (popover, "71,204 entries let go"));
   ui_test_save (popover, "gauge-popover");
   ks_budget_gauge_set_view (KS_BUDGET_GAUGE (fixture->gauge), NULL);
   gtk_menu_button_popdown (button);

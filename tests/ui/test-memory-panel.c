@@ -52,7 +52,7 @@ test_panel (void)
   ks_memory_panel_set_view (KS_MEMORY_PANEL (panel), view);
   ui_test_wait (shows_turns, panel);
   g_assert_nonnull (find_inscription (panel, "11.8 of 12\u00a0MiB"));
-  g_assert_nonnull (find_inscription (panel, "71204"));
+  g_assert_nonnull (find_inscription (panel, "71,204"));
   g_assert_nonnull (
       find_inscription (panel, "Layer 29 keeps most: 274 entries a head; layer 0 least: 13."));
   g_assert_cmpuint (count_visible (panel, GTK_TYPE_LEVEL_BAR), ==, 4);
@@ -115,10 +115,10 @@ test_hidden (void)
   ks_memory_panel_set_view (KS_MEMORY_PANEL (panel), view);
   for (int i = 0; i < 20; i++)
     ui_test_settle (box);
-  g_assert_null (find_inscription (panel, "71204"));
+  g_assert_null (find_inscription (panel, "71,204"));
   gtk_widget_set_visible (panel, TRUE);
   ui_test_settle (box);
-  g_assert_nonnull (find_inscription (panel, "71204"));
+  g_assert_nonnull (find_inscription (panel, "71,204"));
   ui_test_close (window);
 }
 

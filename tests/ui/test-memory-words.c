@@ -20,6 +20,7 @@ test_sizes (void)
   assert_words (ks_words_size (118 * FAKE_MIB / 10), "11.8\u00a0MiB");
   assert_words (ks_words_size_of (382 * FAKE_MIB / 10, 160 * FAKE_MIB), "38.2 of 160\u00a0MiB");
   assert_words (ks_words_size_of (900 * 1024, 1536 * FAKE_MIB), "900\u00a0KiB of 1.5\u00a0GiB");
+  assert_words (ks_words_size_of (0, 271 * FAKE_MIB / 10), "0 of 27.1\u00a0MiB");
   assert_words (ks_words_size_of (100 * FAKE_MIB, 110 * FAKE_MIB), "100 of 110\u00a0MiB");
   assert_words (ks_words_size (1009 * FAKE_MIB / 10), "101\u00a0MiB");
   assert_words (ks_words_size (9999 * FAKE_MIB / 1000), "10\u00a0MiB");
@@ -29,6 +30,16 @@ test_sizes (void)
   g_free (ks_words_size_of (G_MAXUINT64, G_MAXUINT64));
 }
 
+/* Digits stand in groups also where the locale has none. */
+static void
+test_counts (void)
+{
+  assert_words (ks_words_count (0), "0");
+  assert_words (ks_words_count (999), "999");
+  assert_words (ks_words_count (1000), "1,000");
+  assert_words (ks_words_count (1234567), "1,234,567");
+}
+
 /* Every part has a word, also without a model. */
 static void
 test_memory (void)
@@ -36,10 +47,10 @@ test_memory (void)
   g_autoptr (KsMemoryView) view = fake_memory_new (30, 3, 4);
 
   assert_words (ks_words_memory (view), "Weights 98\u00a0MiB · kept 11.8 of 12\u00a0MiB · scratch "
-                                        "9\u00a0MiB · 71204 entries let go");
+                                        "9\u00a0MiB · 71,204 entries let go");
   view->n_evicted = 1;
   assert_words (ks_words_let_go (1), "1 entry let go");
-  assert_words (ks_words_let_go (G_MAXUINT64), "18446744073709551615 entries let go");
+  assert_words (ks_words_let_go (G_MAXUINT64), "18,446,744,073,709,551,615 entries let go");
   assert_words (ks_words_memory (NULL), "No model is loaded");
 }
 
@@ -84,6 +95,7 @@ main (int argc, char **argv)
 {
   ui_test_init (&argc, &argv);
   g_test_add_func ("/memory-words/sizes", test_sizes);
+  g_test_add_func ("/memory-words/counts", test_counts);
   g_test_add_func ("/memory-words/memory", test_memory);
   g_test_add_func ("/memory-words/layers", test_layers);
   g_test_add_func ("/memory-words/share", test_share);

@@ -91,8 +91,8 @@ update_memory (KsWindow *self)
 {
   g_autoptr (KsMemoryView) view = ks_chat_dup_memory (self->chat);
 
-  if (view == NULL)
-    view = ks_library_dup_memory (self->library);
+  if (view == NULL && (view = ks_library_dup_memory (self->library)) != NULL)
+    view->n_turn = 0; /* they are another session's */
   ks_budget_gauge_set_view (KS_BUDGET_GAUGE (self->gauge), view);
   ks_memory_panel_set_view (KS_MEMORY_PANEL (self->memory_panel), view);
 }
@@ -209,6 +209,26 @@ set_chat (KsWindow *self, KsChat *chat)
   chat_changed_cb (self);
 }
 
+static gboolean
+is_unsent (KsChat *chat)
+{
+  return ks_chat_get_session (chat) == NULL && !ks_chat_is_busy (chat) &&
+         g_list_model_get_n_items (ks_chat_get_messages (chat)) == 0;
+}
+
+/* There is one new session at a time: what was written or attached there and not sent yet could not
+ * be reached from a second one. (transfer full) */
+static KsChat *
+open_new_chat (KsWindow *self)
+{
+  if (self->chat != NULL && is_unsent (self->chat))
+    return g_object_ref (self->chat);
+  for (guint i = 0; i < self->kept->len; i++)
+    if (is_unsent (g_ptr_array_index (self->kept, i)))
+      return g_object_ref (g_ptr_array_index (self->kept, i));
+  return ks_library_open_chat (self->library, NULL);
+}
+
 void
 ks_window_open_session (KsWindow *self, KsSession *session)
 {
@@ -216,10 +236,7 @@ ks_window_open_session (KsWindow *self, KsSession *session)
 
   g_return_if_fail (KS_IS_WINDOW (self));
   self->last_session = 0;
-  if (session == NULL && self->chat != NULL &&
-      ks_chat_page_is_untouched (KS_CHAT_PAGE (self->page)))
-    return;
-  chat = ks_library_open_chat (self->library, session);
+  chat = session == NULL ? open_new_chat (self) : ks_library_open_chat (self->library, session);
   set_chat (self, chat);
 }
 

@@ -144,6 +144,28 @@ test_attach (Fixture *f, gconstpointer data)
       g_list_model_get_n_items (ks_chat_get_attachments (ks_window_get_chat (f->window))), ==, 1);
 }
 
+/* What was attached in a new session and not sent can be come back to: another new session would
+ * hide it for good. */
+static void
+test_one_new_session (Fixture *f, gconstpointer data)
+{
+  g_autofree char *path = g_build_filename (f->base.dir, "note.txt", NULL);
+  g_autoptr (GFile) file = g_file_new_for_path (path);
+  KsChat *draft = NULL;
+
+  g_assert_true (g_file_set_contents (path, "A note.\n", -1, NULL));
+  open_window (f, 1100);
+  ks_window_attach_files (f->window, &file, 1);
+  draft = ks_window_get_chat (f->window);
+  activate (f, "new");
+  g_assert_true (ks_window_get_chat (f->window) == draft);
+  ks_window_open_session (f->window, f->base.session);
+  ui_test_wait (is_shown, f);
+  activate (f, "new");
+  g_assert_true (ks_window_get_chat (f->window) == draft);
+  g_assert_cmpuint (g_list_model_get_n_items (ks_chat_get_attachments (draft)), ==, 1);
+}
+
 /* At 360 pixels nothing is cut off: the list and the panel lie over the chat, and what the header
  * has no room for is in the menu. */
 static void
@@ -243,6 +265,7 @@ main (int argc, char **argv)
   g_test_add ("/window/delete-and-undo", Fixture, NULL, set_up, test_delete_and_undo, tear_down);
   g_test_add ("/window/state-comes-back", Fixture, NULL, set_up, test_state_comes_back, tear_down);
   g_test_add ("/window/attach", Fixture, NULL, set_up, test_attach, tear_down);
+  g_test_add ("/window/one-new-session", Fixture, NULL, set_up, test_one_new_session, tear_down);
   g_test_add ("/window/narrow", Fixture, NULL, set_up, test_narrow, tear_down);
   g_test_add ("/window/damaged/newer", Fixture, "newer", set_up, test_damaged_store, tear_down);
   g_test_add ("/window/damaged/truncated", Fixture, "truncated", set_up, test_damaged_store,

@@ -41,6 +41,7 @@ struct _KsLibrary {
   char *default_model; /* the same for chats that ask for none */
   GCancellable *load_cancellable;
   KsEngineJob *load_job;
+  guint load_source;    /* the first load waits for the window's first frame; 0 = no */
   gboolean had_model;   /* before the load that runs */
   gboolean own_choice;  /* the user chose: in place of the command line's and of sessions' */
   gboolean store_model; /* the choice becomes the setting when it loads */

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define FIRST_FRAME_MS 200 /* from the start of the program, about */
+
 /* --- the slot --- */
 
 /* The model that the chat asks for: its session's, unless the user has chosen one since. */
@@ -436,6 +438,7 @@ start_load (KsLibrary *self)
   g_autoptr (GTask) task = NULL;
   Choice *choice = g_new0 (Choice, 1);
 
+  g_clear_handle_id (&self->load_source, g_source_remove);
   self->load_again = FALSE;
   self->had_model = self->idle_view != NULL;
   if (self->live != NULL)
@@ -454,18 +457,37 @@ start_load (KsLibrary *self)
   g_task_run_in_thread (task, find_model);
 }
 
+static gboolean
+start_load_cb (gpointer data)
+{
+  KsLibrary *self = data;
+
+  self->load_source = 0;
+  start_load (self);
+  return G_SOURCE_REMOVE;
+}
+
+/* A window is made at the same time and would come up half as fast: its first frame goes first. The
+ * command line waits for nothing. */
 void
 ks_library_start_model (KsLibrary *self)
 {
   if (self->options == NULL)
     self->default_model = ks_settings_dup_model (self->settings);
   self->model_wanted = g_strdup (self->default_model);
-  start_load (self);
+  if (self->options != NULL) {
+    start_load (self);
+    return;
+  }
+  set_model_state (self, KS_MODEL_LOADING);
+  self->load_source =
+      g_timeout_add_full (G_PRIORITY_LOW, FIRST_FRAME_MS, start_load_cb, self, NULL);
 }
 
 void
 ks_library_stop_model (KsLibrary *self)
 {
+  g_clear_handle_id (&self->load_source, g_source_remove);
   if (self->load_cancellable != NULL)
     g_cancellable_cancel (self->load_cancellable);
   if (self->load_job != NULL)

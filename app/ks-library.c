@@ -61,6 +61,7 @@ ks_library_dispose (GObject *object)
   ks_library_clear_sessions (self);
   ks_library_clear_target (self);
   ks_library_clear_media (self);
+  g_clear_handle_id (&self->load_source, g_source_remove);
   if (self->load_cancellable != NULL)
     g_cancellable_cancel (self->load_cancellable);
   g_clear_object (&self->load_cancellable);

@@ -18,7 +18,7 @@ struct _KsLibrary {
   KsEngineOptions *options; /* of the command line; NULL = from the settings */
   KsSessionService *service;
   char *models_dir;
-  char *storage_error;
+  GError *storage_failure; /* NULL = sessions can be read and written */
   gboolean closing;
   gboolean store_idle; /* closing: nothing will be stored any more */
   GTask *close_task;

@@ -5,6 +5,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/ks-chat-internal.h"
 
+#include "storage/ks-storage-error.h"
+
 #define N_FIRST 100
 #define N_STEP 500
 #define MAX_HITS 200
@@ -165,19 +167,18 @@ ask_for_more (KsLibrary *self, guint limit)
 }
 
 static void
-set_storage_error (KsLibrary *self, const char *text)
+set_storage_failure (KsLibrary *self, const GError *failure)
 {
   GHashTableIter iter;
   gpointer chat;
 
-  if (g_strcmp0 (self->storage_error, text) == 0)
-    return;
-  g_free (self->storage_error);
-  self->storage_error = g_strdup (text);
+  if (failure == NULL)
+    return; /* what it begins with */
+  self->storage_failure = g_error_copy (failure);
   ks_library_notify (self, "storage-error");
   g_hash_table_iter_init (&iter, self->chats);
   while (g_hash_table_iter_next (&iter, &chat, NULL))
-    ks_chat_set_read_only_reason (chat, text);
+    ks_chat_set_read_only_reason (chat, failure->message);
 }
 
 static void
@@ -187,12 +188,16 @@ opened_cb (GObject *source, GAsyncResult *result, gpointer user_data)
   g_autoptr (GError) error = NULL;
 
   if (ks_session_service_open_finish (self->service, result, &error)) {
-    set_storage_error (self, ks_session_service_get_read_only_reason (self->service));
+    const char *reason = ks_session_service_get_read_only_reason (self->service);
+
+    if (reason != NULL)
+      error = g_error_new_literal (KS_STORAGE_ERROR, KS_STORAGE_ERROR_READ_ONLY, reason);
+    set_storage_failure (self, error);
     if (!self->closing)
       ask_for_more (self, N_FIRST);
     return;
   }
-  set_storage_error (self, error->message);
+  set_storage_failure (self, error);
   self->opened = self->all_listed = TRUE;
   ks_library_notify (self, "opened");
 }
@@ -230,7 +235,14 @@ const char *
 ks_library_get_storage_error (KsLibrary *self)
 {
   g_return_val_if_fail (KS_IS_LIBRARY (self), NULL);
-  return self->storage_error;
+  return self->storage_failure != NULL ? self->storage_failure->message : NULL;
+}
+
+const GError *
+ks_library_get_storage_failure (KsLibrary *self)
+{
+  g_return_val_if_fail (KS_IS_LIBRARY (self), NULL);
+  return self->storage_failure;
 }
 
 /* --- search --- */
@@ -384,7 +396,7 @@ allow_writing (KsLibrary *self, KsSession *session)
   KsChat *chat = find_chat (self, session);
 
   if (chat != NULL)
-    ks_chat_set_read_only_reason (chat, self->storage_error);
+    ks_chat_set_read_only_reason (chat, ks_library_get_storage_error (self));
 }
 
 static void

@@ -28,7 +28,7 @@ ks_library_get_property (GObject *object, guint id, GValue *value, GParamSpec *p
 
   switch (id) {
   case PROP_STORAGE_ERROR:
-    g_value_set_string (value, self->storage_error);
+    g_value_set_string (value, ks_library_get_storage_error (self));
     break;
   case PROP_N_SESSIONS:
     g_value_set_uint (value, g_list_model_get_n_items (G_LIST_MODEL (self->all)));
@@ -88,7 +88,7 @@ ks_library_finalize (GObject *object)
   ks_memory_view_free (self->idle_view);
   g_clear_error (&self->model_failure);
   g_free (self->models_dir);
-  g_free (self->storage_error);
+  g_clear_error (&self->storage_failure);
   g_free (self->model_name);
   g_free (self->model_wanted);
   g_free (self->default_model);

@@ -43,6 +43,8 @@ GListModel *ks_library_get_sessions (KsLibrary *self);
 gboolean
 ks_library_is_opened (KsLibrary *self); /* the first sessions are there (or there are none) */
 const char *ks_library_get_storage_error (KsLibrary *self);
+/* The same with its code. */
+const GError *ks_library_get_storage_failure (KsLibrary *self);
 /* Words to look for in titles and messages; NULL or "" ends the search.  The list changes when the
  * answer is there; an older search that comes late is dropped. */
 void ks_library_search (KsLibrary *self, const char *query);

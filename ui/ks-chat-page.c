@@ -53,8 +53,10 @@ G_DEFINE_FINAL_TYPE (KsChatPage, ks_chat_page, GTK_TYPE_WIDGET)
 static void
 update_storage_banner (KsChatPage *self)
 {
-  ks_banner_set_text (KS_BANNER (self->storage_banner), KS_BANNER_WARNING,
-                      ks_library_get_storage_error (self->library));
+  const GError *failure = ks_library_get_storage_failure (self->library);
+  g_autofree char *text = failure != NULL ? ks_error_text_dup (failure) : NULL;
+
+  ks_banner_set_text (KS_BANNER (self->storage_banner), KS_BANNER_WARNING, text);
 }
 
 static gboolean
@@ -73,7 +75,8 @@ update_model_banner (KsChatPage *self)
 {
   KsBanner *banner = KS_BANNER (self->model_banner);
   KsModelState state = ks_library_get_model_state (self->library);
-  const char *error = ks_library_get_model_error (self->library);
+  const GError *failure = ks_library_get_model_failure (self->library);
+  g_autofree char *text = failure != NULL ? ks_error_text_dup (failure) : NULL;
 
   g_clear_handle_id (&self->loading_timeout, g_source_remove);
   ks_banner_set_button (banner, NULL, NULL);
@@ -83,7 +86,7 @@ update_model_banner (KsChatPage *self)
     return;
   case KS_MODEL_FAILED:
     ks_banner_set_text (banner, KS_BANNER_ERROR,
-                        error != NULL ? error : _ ("The model could not be loaded."));
+                        text != NULL ? text : _ ("The model could not be loaded."));
     ks_banner_set_button (banner, _ ("_Choose Model…"), "win.models");
     return;
   case KS_MODEL_NONE:

@@ -3,6 +3,7 @@
 #include "storage/ks-database.h"
 #include "tests/ui/ui-library.h"
 #include "ui/ks-banner.h"
+#include "ui/ks-error-text.h"
 #include "ui/ks-window-header.h"
 #include "ui/ks-window.h"
 
@@ -246,13 +247,17 @@ has_storage_error (gpointer library)
 static void
 test_damaged_store (Fixture *f, gconstpointer damage)
 {
+  g_autofree char *text = NULL;
+
   reopen_damaged (f, damage);
   ui_test_wait (has_storage_error, f->base.library);
   ui_test_settle (GTK_WIDGET (f->window));
-  g_test_message ("%s", ks_library_get_storage_error (f->base.library));
-  g_assert_nonnull (find_label (ks_library_get_storage_error (f->base.library)));
+  text = ks_error_text_dup (ks_library_get_storage_failure (f->base.library));
+  g_test_message ("%s", text);
+  g_assert_nonnull (find_label (text));
   if (strcmp (damage, "newer") == 0)
-    g_assert_nonnull (strstr (ks_library_get_storage_error (f->base.library), "newer"));
+    g_assert_true (
+        g_str_has_prefix (text, "The sessions were written by a newer Keepsake: update"));
   g_assert_false (is_enabled (f, "import"));
   g_assert_false (ks_chat_send (ks_window_get_chat (f->window), "lost?", NULL));
 }

@@ -231,3 +231,69 @@ ks_library_render_finish (KsLibrary *self, GAsyncResult *result, GError **error)
   g_return_val_if_fail (g_task_is_valid (result, self), NULL);
   return g_task_propagate_pointer (G_TASK (result), error);
 }
+
+/* --- text --- */
+
+typedef struct {
+  KsBlobStore *blobs;
+  char *hash;
+} ReadText;
+
+static void
+read_text_free (gpointer data)
+{
+  ReadText *read = data;
+
+  g_object_unref (read->blobs);
+  g_free (read->hash);
+  g_free (read);
+}
+
+static void
+read_text_func (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+  ReadText *read = data;
+  GError *error = NULL;
+  g_autoptr (GBytes) bytes = ks_blob_store_get (read->blobs, read->hash, &error);
+  gsize n = 0;
+  const char *text = bytes != NULL ? g_bytes_get_data (bytes, &n) : NULL;
+
+  if (bytes == NULL)
+    g_task_return_error (task, error);
+  else
+    g_task_return_pointer (task, g_utf8_make_valid (text != NULL ? text : "", (gssize)n), g_free);
+}
+
+void
+ks_library_read_text_async (KsLibrary *self, KsAttachment *attachment, GCancellable *cancellable,
+                            GAsyncReadyCallback callback, gpointer user_data)
+{
+  g_autoptr (GTask) task = NULL;
+  g_autoptr (KsBlobStore) blobs = NULL;
+  const char *hash;
+  ReadText *read;
+
+  g_return_if_fail (KS_IS_LIBRARY (self) && KS_IS_ATTACHMENT (attachment));
+  task = g_task_new (self, cancellable, callback, user_data);
+  hash = ks_attachment_get_text_hash (attachment);
+  if (hash == NULL && ks_attachment_get_kind (attachment) == KS_ATTACHMENT_TEXT)
+    hash = ks_attachment_get_hash (attachment);
+  blobs = ks_session_service_ref_blobs (self->service);
+  if (blobs == NULL || hash == NULL) {
+    g_task_return_new_error (task, KS_MEDIA_ERROR, KS_MEDIA_ERROR_UNKNOWN_TYPE,
+                             "%s has no text to show", ks_attachment_get_name (attachment));
+    return;
+  }
+  read = g_new0 (ReadText, 1);
+  read->blobs = g_steal_pointer (&blobs);
+  read->hash = g_strdup (hash);
+  g_task_set_task_data (task, read, read_text_free);
+  g_task_run_in_thread (task, read_text_func);
+}
+
+char *
+ks_library_read_text_finish (KsLibrary *self, GAsyncResult *result, GError **error)
+{
+  g_return_val_if_fail (g_task_is_valid (result, self), NULL);
+  return g_task_propagate_pointer (G_TASK (result), error);
+}

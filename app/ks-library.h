@@ -80,6 +80,12 @@ void ks_library_render_async (KsLibrary *self, KsAttachment *attachment, guint p
                               GAsyncReadyCallback callback, gpointer user_data);
 KsPixels *ks_library_render_finish (KsLibrary *self, GAsyncResult *result, GError **error);
 
+/* The text of a text attachment, or what was read out of a document; valid text. */
+void ks_library_read_text_async (KsLibrary *self, KsAttachment *attachment,
+                                 GCancellable *cancellable, GAsyncReadyCallback callback,
+                                 gpointer user_data);
+char *ks_library_read_text_finish (KsLibrary *self, GAsyncResult *result, GError **error);
+
 /* --- model --- */
 KsModelState ks_library_get_model_state (KsLibrary *self);
 const char *ks_library_get_model_name (KsLibrary *self);  /* NULL when none */

@@ -8,6 +8,7 @@
 #include "ui/ks-memory-words.h"
 #include "ui/ks-page-cache.h"
 #include "ui/ks-resource.h"
+#include "ui/ks-text-viewer.h"
 #include "ui/ks-texture.h"
 
 #include <glib/gi18n.h>
@@ -628,8 +629,13 @@ ks_image_viewer_new (KsLibrary *library, KsAttachment *attachment)
 void
 ks_image_viewer_present (GtkWidget *parent, KsLibrary *library, KsAttachment *attachment)
 {
-  KsImageViewer *self = ks_image_viewer_new (library, attachment);
+  KsImageViewer *self = NULL;
 
+  if (ks_attachment_get_kind (attachment) == KS_ATTACHMENT_TEXT) {
+    ks_text_viewer_present (parent, library, attachment);
+    return;
+  }
+  self = ks_image_viewer_new (library, attachment);
   ks_dialog_present (
       ks_dialog_new (ks_attachment_get_name (attachment), GTK_WIDGET (self), 720, 640), parent);
   gtk_widget_grab_focus (GTK_WIDGET (self));

@@ -12,7 +12,7 @@ G_BEGIN_DECLS
 #define KS_TYPE_IMAGE_VIEWER (ks_image_viewer_get_type ())
 G_DECLARE_FINAL_TYPE (KsImageViewer, ks_image_viewer, KS, IMAGE_VIEWER, AdwBin)
 
-/* In a dialog over the parent's window. */
+/* In a dialog over the parent's window; a text is shown as text. */
 void ks_image_viewer_present (GtkWidget *parent, KsLibrary *library, KsAttachment *attachment);
 
 KsImageViewer *ks_image_viewer_new (KsLibrary *library, KsAttachment *attachment);

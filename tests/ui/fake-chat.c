@@ -489,6 +489,21 @@ ks_library_render_finish (KsLibrary *self, GAsyncResult *result, GError **error)
   return g_task_propagate_pointer (G_TASK (result), error);
 }
 
+void
+ks_library_read_text_async (KsLibrary *self, KsAttachment *attachment, GCancellable *cancellable,
+                            GAsyncReadyCallback callback, gpointer user_data)
+{
+  g_autoptr (GTask) task = g_task_new (self, cancellable, callback, user_data);
+
+  g_task_return_pointer (task, g_strdup ("Words of a text."), g_free);
+}
+
+char *
+ks_library_read_text_finish (KsLibrary *self, GAsyncResult *result, GError **error)
+{
+  return g_task_propagate_pointer (G_TASK (result), error);
+}
+
 KsLibrary *
 fake_library_new (void)
 {

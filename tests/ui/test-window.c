@@ -4,6 +4,7 @@
 #include "tests/ui/ui-library.h"
 #include "ui/ks-banner.h"
 #include "ui/ks-error-text.h"
+#include "ui/ks-image-viewer.h"
 #include "ui/ks-window-header.h"
 #include "ui/ks-window.h"
 
@@ -167,6 +168,86 @@ test_one_new_session (Fixture *f, gconstpointer data)
   g_assert_cmpuint (g_list_model_get_n_items (ks_chat_get_attachments (draft)), ==, 1);
 }
 
+static gboolean
+is_attached (gpointer data)
+{
+  Fixture *f = data;
+  g_autoptr (KsPendingAttachment) pending =
+      g_list_model_get_item (ks_chat_get_attachments (ks_window_get_chat (f->window)), 0);
+
+  return pending != NULL && ks_pending_attachment_get_attachment (pending) != NULL;
+}
+
+/* A text view under root that cannot be written in and shows something. */
+static GtkTextBuffer *
+find_viewed (GtkWidget *root)
+{
+  GtkTextBuffer *buffer = NULL;
+
+  if (GTK_IS_TEXT_VIEW (root) && !gtk_text_view_get_editable (GTK_TEXT_VIEW (root))) {
+    buffer = gtk_text_view_get_buffer (GTK_TEXT_VIEW (root));
+    return gtk_text_buffer_get_char_count (buffer) > 0 ? buffer : NULL;
+  }
+  for (GtkWidget *child = gtk_widget_get_first_child (root); child != NULL && buffer == NULL;
+       child = gtk_widget_get_next_sibling (child))
+    buffer = find_viewed (child);
+  return buffer;
+}
+
+/* (transfer full) what is viewed in any window; NULL when nothing is. */
+static char *
+dup_viewed_text (void)
+{
+  g_autoptr (GList) windows = gtk_window_list_toplevels ();
+
+  for (GList *link = windows; link != NULL; link = link->next) {
+    GtkTextBuffer *buffer = find_viewed (link->data);
+    GtkTextIter start, end;
+
+    if (buffer == NULL)
+      continue;
+    gtk_text_buffer_get_bounds (buffer, &start, &end);
+    return gtk_text_buffer_get_text (buffer, &start, &end, FALSE);
+  }
+  return NULL;
+}
+
+static gboolean
+is_viewed (gpointer data)
+{
+  g_autofree char *text = dup_viewed_text ();
+
+  return text != NULL;
+}
+
+/* A text is opened as its words, complete, with long runs broken so that the view can show them. */
+static void
+test_text_is_read (Fixture *f, gconstpointer data)
+{
+  g_autofree char *path = g_build_filename (f->base.dir, "note.txt", NULL);
+  g_autofree char *run = g_strnfill (1000, 'x');
+  g_autofree char *written = g_strconcat ("The key lies under the stone.\n", run, "\nEnd", NULL);
+  g_autoptr (GFile) file = g_file_new_for_path (path);
+  g_autoptr (KsPendingAttachment) pending = NULL;
+  g_autofree char *viewed = NULL;
+  g_auto (GStrv) lines = NULL;
+
+  g_assert_true (g_file_set_contents (path, written, -1, NULL));
+  open_window (f, 1100);
+  ks_window_attach_files (f->window, &file, 1);
+  ui_test_wait (is_attached, f);
+  pending = g_list_model_get_item (ks_chat_get_attachments (ks_window_get_chat (f->window)), 0);
+  ks_image_viewer_present (GTK_WIDGET (f->window), f->base.library,
+                           ks_pending_attachment_get_attachment (pending));
+  ui_test_wait (is_viewed, NULL);
+  viewed = dup_viewed_text ();
+  g_assert_true (g_str_has_prefix (viewed, "The key lies under the stone.\n"));
+  lines = g_strsplit (viewed, "\n", -1);
+  for (guint i = 0; lines[i] != NULL; i++)
+    g_assert_cmpuint (strlen (lines[i]), <=, 200);
+  g_assert_cmpstr (lines[g_strv_length (lines) - 1], ==, "End");
+}
+
 /* At 360 pixels nothing is cut off: the list and the panel lie over the chat, and what the header
  * has no room for is in the menu. */
 static void
@@ -270,6 +351,7 @@ main (int argc, char **argv)
   g_test_add ("/window/delete-and-undo", Fixture, NULL, set_up, test_delete_and_undo, tear_down);
   g_test_add ("/window/state-comes-back", Fixture, NULL, set_up, test_state_comes_back, tear_down);
   g_test_add ("/window/attach", Fixture, NULL, set_up, test_attach, tear_down);
+  g_test_add ("/window/text-is-read", Fixture, NULL, set_up, test_text_is_read, tear_down);
   g_test_add ("/window/one-new-session", Fixture, NULL, set_up, test_one_new_session, tear_down);
   g_test_add ("/window/narrow", Fixture, NULL, set_up, test_narrow, tear_down);
   g_test_add ("/window/damaged/newer", Fixture, "newer", set_up, test_damaged_store, tear_down);

@@ -18,6 +18,13 @@
 #define PROGRESS_MIN_TOKENS 256u
 #define PROGRESS_MIN_SECONDS 1.0
 
+/* Characters that turn the order of a line around: a name must not look like another one. */
+static gboolean
+is_direction_control (gunichar c)
+{
+  return (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
 static char *
 replace_controls (const char *text, const char *keep)
 {
@@ -27,7 +34,8 @@ replace_controls (const char *text, const char *keep)
   for (const char *p = valid; *p != '\0'; p = g_utf8_next_char (p)) {
     gunichar c = g_utf8_get_char (p);
 
-    if (g_unichar_iscntrl (c) && (c > 0x7f || strchr (keep, (int)c) == NULL))
+    if (is_direction_control (c) ||
+        (g_unichar_iscntrl (c) && (c > 0x7f || strchr (keep, (int)c) == NULL)))
       g_string_append_c (out, '?');
     else
       g_string_append_unichar (out, c);

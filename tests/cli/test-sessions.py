@@ -18,7 +18,7 @@ import sys
 
 from clilib import ENV, HOME, PROGRAM, check, expect, expect_failure, main, run, run_bytes, write
 
-ESCAPES = "a\x1b[31m\x07\x9b2J\nb"
+ESCAPES = "a\x1b[31m\x07\x9b2J\n\u202e\u2066b"
 PICTURE = b"no picture at all \x00\xff" * 40
 
 
@@ -248,6 +248,7 @@ def titles_and_texts_cannot_move_the_terminal():
         except OSError:
             pass
         os.close(leader)
+        expect(not set(screen.decode()) & set("\u202e\u2066"), f"{args}: {screen!r}")
         process.wait(timeout=60)
         expect(b"\x1b" not in screen and b"\x07" not in screen and "\x9b".encode() not in screen, f"{args}: {screen}")
 

@@ -102,8 +102,12 @@ def test_started_while_it_ends(base):
         time.sleep(delay)
         second = start("--data-dir", data)
         pairs = (first, second), (second, first)
-        left = wait_for(lambda both=pairs: next((p for p, other in both if other.poll() == 0 and has_window(p)), None),
-                        "one program with a window")
+        try:
+            left = wait_for(lambda both=pairs: next((p for p, o in both if o.poll() == 0 and has_window(p)), None),
+                            "one program with a window")
+        except AssertionError as error:
+            ended = [(p.poll(), p.stdout.read() if p.poll() is not None else "runs") for p in (first, second)]
+            raise AssertionError(f"after {delay} s: {ended}") from error
         end(left)
 
 

@@ -7,7 +7,8 @@
 
 #include "storage/ks-storage-error.h"
 
-#define N_FIRST 100
+#define N_FIRST 30         /* a window is full; each one is a widget of the first frame */
+#define FIRST_FRAME_MS 200 /* before the others are asked for */
 #define N_STEP 500
 #define MAX_HITS 200
 
@@ -144,12 +145,14 @@ listed_cb (GObject *source, GAsyncResult *result, gpointer user_data)
     self->all_listed = sessions->len == 0;
     append_sessions (self, sessions);
   }
+  if (!self->all_listed)
+    self->list_source = self->opened ? g_idle_add (ask_for_more_cb, self)
+                                     : g_timeout_add_full (G_PRIORITY_LOW, FIRST_FRAME_MS,
+                                                           ask_for_more_cb, self, NULL);
   if (!self->opened) {
     self->opened = TRUE;
     ks_library_notify (self, "opened");
   }
-  if (!self->all_listed)
-    self->list_source = g_idle_add (ask_for_more_cb, self);
 }
 
 static void

@@ -274,6 +274,7 @@ ks_memory_panel_new (void)
 static void
 ks_memory_panel_map (GtkWidget *widget)
 {
+  gtk_widget_set_visible (KS_MEMORY_PANEL (widget)->scroller, TRUE);
   GTK_WIDGET_CLASS (ks_memory_panel_parent_class)->map (widget);
   update (KS_MEMORY_PANEL (widget));
 }
@@ -330,6 +331,8 @@ ks_memory_panel_init (KsMemoryPanel *self)
   self->rows = g_array_new (FALSE, FALSE, sizeof (TurnRow));
   gtk_widget_init_template (GTK_WIDGET (self));
   make_number_rows (self);
+  /* Texts are measured also in a pane that is not shown: they wait for its first time. */
+  gtk_widget_set_visible (self->scroller, FALSE);
   gtk_accessible_update_property (GTK_ACCESSIBLE (self), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   _ ("Memory panel"), -1);
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Start-up: the time to the first frame with 5,000 stored sessions is at most 1.6 times that of an empty
 AdwApplication window, or 0.4 s, whichever is larger.  Both start in turn in the same run; medians count.
+On a machine with other work a run may fail by that work: the best of KS_N_RUN (3) counts.
 
 The environment names the programs: KS_PROGRAM, KS_EMPTY_WINDOW, KS_FILL_SESSIONS, and the number of sessions
 and starts: KS_N_SESSION (5000), KS_N_START (7).
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from desktop import App, Tests, check, install_model, wait_for
+from desktop import App, Failure, Tests, install_model, wait_for
 
 MOST_RATIO = 1.6
 ALWAYS_ALLOWED_S = 0.4
@@ -45,6 +46,15 @@ def start(program, home):
         return frame / 1e6 - began
 
 
+def measure(home, n_start):
+    """Medians of the program and of the empty window, started in turn."""
+    times = {'KS_PROGRAM': [], 'KS_EMPTY_WINDOW': []}
+    for _ in range(n_start):
+        for name, measured in times.items():
+            measured.append(start(os.environ[name], home))
+    return [statistics.median(measured) for measured in times.values()]
+
+
 @tests
 def first_frame_with_many_sessions(home):
     n_session = int(os.environ.get('KS_N_SESSION', '5000'))
@@ -53,18 +63,15 @@ def first_frame_with_many_sessions(home):
     os.makedirs(data, mode=0o700)
     subprocess.run([os.environ['KS_FILL_SESSIONS'], data, str(n_session)], check=True)
     install_model(home)
-    times = {'KS_PROGRAM': [], 'KS_EMPTY_WINDOW': []}
-    for i in range(n_start + 1):
-        for name, measured in times.items():
-            seconds = start(os.environ[name], home)
-            if i > 0:  # the first ones fill the caches
-                measured.append(seconds)
-    own, empty = (statistics.median(times[name]) for name in ('KS_PROGRAM', 'KS_EMPTY_WINDOW'))
-    print(f'# first frame: {own:.3f} s with {n_session} sessions, empty window {empty:.3f} s, ratio {own / empty:.2f}, '
-          f'load {os.getloadavg()[0]:.1f}')
-    print('# all:', {name: [round(x, 3) for x in measured] for name, measured in times.items()})
-    check(own <= max(MOST_RATIO * empty, ALWAYS_ALLOWED_S),
-          f'{own:.3f} s is more than {MOST_RATIO} x {empty:.3f} s and than {ALWAYS_ALLOWED_S} s')
+    start(os.environ['KS_PROGRAM'], home)  # the first ones fill the caches
+    start(os.environ['KS_EMPTY_WINDOW'], home)
+    for _ in range(int(os.environ.get('KS_N_RUN', '3'))):
+        own, empty = measure(home, n_start)
+        print(f'# first frame: {own:.3f} s with {n_session} sessions, empty window {empty:.3f} s, '
+              f'ratio {own / empty:.2f}, load {os.getloadavg()[0]:.1f}', flush=True)
+        if own <= max(MOST_RATIO * empty, ALWAYS_ALLOWED_S):
+            return
+    raise Failure(f'in no run within {MOST_RATIO} times an empty window or {ALWAYS_ALLOWED_S} s')
 
 
 sys.exit(tests.run())

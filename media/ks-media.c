@@ -143,14 +143,24 @@ dup_name (const char *path, const KsMediaOptions *options)
   return path != NULL ? g_filename_display_basename (path) : g_strdup ("the attachment");
 }
 
+/* What fd holds; closes it. */
+static KsMediaResult *
+load_fd (int fd, const char *name, const KsMediaOptions *options, GCancellable *cancellable,
+         GError **error)
+{
+  KsWorkerResult got;
+  gboolean ok = run_on_fd (fd, name, KS_WIRE_LOAD, 0, options, cancellable, &got, error);
+
+  close (fd);
+  return ok ? make_result (&got) : NULL;
+}
+
 KsMediaResult *
 ks_media_load (const char *path, const KsMediaOptions *options, GCancellable *cancellable,
                GError **error)
 {
   const KsMediaOptions *used = options != NULL ? options : &no_options;
   g_autofree char *name = NULL;
-  KsWorkerResult got;
-  gboolean ok;
   int fd;
 
   g_return_val_if_fail (path != NULL, NULL);
@@ -158,9 +168,7 @@ ks_media_load (const char *path, const KsMediaOptions *options, GCancellable *ca
   fd = open_file (path, name, error);
   if (fd < 0)
     return NULL;
-  ok = run_on_fd (fd, name, KS_WIRE_LOAD, 0, used, cancellable, &got, error);
-  close (fd);
-  return ok ? make_result (&got) : NULL;
+  return load_fd (fd, name, used, cancellable, error);
 }
 
 static gboolean
@@ -203,8 +211,6 @@ ks_media_load_bytes (GBytes *bytes, const KsMediaOptions *options, GCancellable 
 {
   const KsMediaOptions *used = options != NULL ? options : &no_options;
   g_autofree char *name = NULL;
-  KsWorkerResult got;
-  gboolean ok;
   int fd;
 
   g_return_val_if_fail (bytes != NULL, NULL);
@@ -212,9 +218,7 @@ ks_media_load_bytes (GBytes *bytes, const KsMediaOptions *options, GCancellable 
   if (fd < 0)
     return NULL;
   name = dup_name (NULL, used);
-  ok = run_on_fd (fd, name, KS_WIRE_LOAD, 0, used, cancellable, &got, error);
-  close (fd);
-  return ok ? make_result (&got) : NULL;
+  return load_fd (fd, name, used, cancellable, error);
 }
 
 KsPixels *

@@ -12,6 +12,9 @@
 
 G_BEGIN_DECLS
 
+/* From the start, about, to the window's first frame: work that can wait for it does. */
+#define KS_FIRST_FRAME_MS 200
+
 struct _KsLibrary {
   GObject parent_instance;
   KsSettings *settings;

@@ -13,8 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FIRST_FRAME_MS 200 /* from the start of the program, about */
-
 /* --- the slot --- */
 
 /* The model that the chat asks for: its session's, unless the user has chosen one since. */
@@ -481,7 +479,7 @@ ks_library_start_model (KsLibrary *self)
   }
   set_model_state (self, KS_MODEL_LOADING);
   self->load_source =
-      g_timeout_add_full (G_PRIORITY_LOW, FIRST_FRAME_MS, start_load_cb, self, NULL);
+      g_timeout_add_full (G_PRIORITY_LOW, KS_FIRST_FRAME_MS, start_load_cb, self, NULL);
 }
 
 void

@@ -7,8 +7,7 @@
 
 #include "storage/ks-storage-error.h"
 
-#define N_FIRST 30         /* a window is full; each one is a widget of the first frame */
-#define FIRST_FRAME_MS 200 /* before the others are asked for */
+#define N_FIRST 30 /* a window is full; each one is a widget of the first frame */
 #define N_STEP 500
 #define MAX_HITS 200
 
@@ -147,7 +146,7 @@ listed_cb (GObject *source, GAsyncResult *result, gpointer user_data)
   }
   if (!self->all_listed)
     self->list_source = self->opened ? g_idle_add (ask_for_more_cb, self)
-                                     : g_timeout_add_full (G_PRIORITY_LOW, FIRST_FRAME_MS,
+                                     : g_timeout_add_full (G_PRIORITY_LOW, KS_FIRST_FRAME_MS,
                                                            ask_for_more_cb, self, NULL);
   if (!self->opened) {
     self->opened = TRUE;

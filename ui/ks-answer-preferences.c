@@ -66,35 +66,14 @@ ks_answer_page_get_keys (void)
   return keys;
 }
 
-static AdwPreferencesPage *
-page_new (const char *title, const char *icon_name)
-{
-  GtkWidget *page = adw_preferences_page_new ();
-
-  adw_preferences_page_set_title (ADW_PREFERENCES_PAGE (page), title);
-  adw_preferences_page_set_icon_name (ADW_PREFERENCES_PAGE (page), icon_name);
-  return ADW_PREFERENCES_PAGE (page);
-}
-
-static AdwPreferencesGroup *
-group_new (AdwPreferencesPage *page, const char *title, const char *description)
-{
-  GtkWidget *group = adw_preferences_group_new ();
-
-  adw_preferences_group_set_title (ADW_PREFERENCES_GROUP (group), title);
-  adw_preferences_group_set_description (ADW_PREFERENCES_GROUP (group), description);
-  adw_preferences_page_add (page, ADW_PREFERENCES_GROUP (group));
-  return ADW_PREFERENCES_GROUP (group);
-}
-
 /* --- all sessions --- */
 
 AdwPreferencesPage *
 ks_answer_page_new (KsSettings *settings)
 {
   GSettings *gsettings = ks_settings_get_gsettings (settings);
-  AdwPreferencesPage *page = page_new (_ ("Answers"), "text-x-generic-symbolic");
-  AdwPreferencesGroup *group = group_new (
+  AdwPreferencesPage *page = ks_preference_page_new (_ ("Answers"), "text-x-generic-symbolic");
+  AdwPreferencesGroup *group = ks_preference_group_new (
       page, _ ("How Words Are Chosen"),
       _ ("In force from the next answer on, in sessions that have no value of their own."));
   g_autoptr (GtkTextBuffer) buffer = gtk_text_buffer_new (NULL);
@@ -107,7 +86,7 @@ ks_answer_page_new (KsSettings *settings)
                      G_SETTINGS_BIND_DEFAULT);
     adw_preferences_group_add (group, row);
   }
-  group = group_new (page, _ ("Instruction"), NULL);
+  group = ks_preference_group_new (page, _ ("Instruction"), NULL);
   g_settings_bind (gsettings, "system-prompt", buffer, "text", G_SETTINGS_BIND_DEFAULT);
   adw_preferences_group_add (
       group, ks_text_row_new (_ ("System prompt"),
@@ -335,7 +314,8 @@ session_row_new (SessionPage *page, Number number)
 AdwPreferencesPage *
 ks_session_page_new (KsSettings *settings, KsChat *chat)
 {
-  AdwPreferencesPage *widget = page_new (_ ("This Session"), "document-open-recent-symbolic");
+  AdwPreferencesPage *widget =
+      ks_preference_page_new (_ ("This Session"), "document-open-recent-symbolic");
   AdwPreferencesGroup *group = NULL;
   SessionPage *page = g_new0 (SessionPage, 1);
   const KsSessionSettings *own = ks_chat_get_settings (chat);
@@ -344,7 +324,7 @@ ks_session_page_new (KsSettings *settings, KsChat *chat)
   page->settings = g_object_ref (settings);
   page->prompt = gtk_text_buffer_new (NULL);
   g_object_set_data_full (G_OBJECT (widget), "ks-session-page", page, session_page_free);
-  group = group_new (widget, _ ("Instruction"), ks_chat_get_read_only_reason (chat));
+  group = ks_preference_group_new (widget, _ ("Instruction"), ks_chat_get_read_only_reason (chat));
   adw_preferences_group_add (
       group, ks_text_row_new (_ ("System prompt"),
                               _ ("Stands in front of this session; empty takes that of all "
@@ -352,7 +332,8 @@ ks_session_page_new (KsSettings *settings, KsChat *chat)
                               page->prompt));
   gtk_text_buffer_set_text (page->prompt, own->system_prompt != NULL ? own->system_prompt : "", -1);
   g_signal_connect (page->prompt, "changed", G_CALLBACK (prompt_cb), page);
-  group = group_new (widget, _ ("How Words Are Chosen"), _ ("In force from the next answer on."));
+  group = ks_preference_group_new (widget, _ ("How Words Are Chosen"),
+                                   _ ("In force from the next answer on."));
   for (Number number = 0; number < N_NUMBER; number++)
     adw_preferences_group_add (group, session_row_new (page, number));
   gtk_widget_set_sensitive (GTK_WIDGET (widget), ks_chat_get_read_only_reason (chat) == NULL);

@@ -184,3 +184,25 @@ ks_page_button_new (const char *label, GCallback clicked, gpointer data)
   g_signal_connect (button, "clicked", clicked, data);
   return button;
 }
+
+AdwPreferencesPage *
+ks_preference_page_new (const char *title, const char *icon_name)
+{
+  GtkWidget *page = adw_preferences_page_new ();
+
+  adw_preferences_page_set_title (ADW_PREFERENCES_PAGE (page), title);
+  adw_preferences_page_set_icon_name (ADW_PREFERENCES_PAGE (page), icon_name);
+  return ADW_PREFERENCES_PAGE (page);
+}
+
+AdwPreferencesGroup *
+ks_preference_group_new (AdwPreferencesPage *page, const char *title, const char *description)
+{
+  GtkWidget *group = adw_preferences_group_new ();
+
+  if (title != NULL)
+    adw_preferences_group_set_title (ADW_PREFERENCES_GROUP (group), title);
+  adw_preferences_group_set_description (ADW_PREFERENCES_GROUP (group), description);
+  adw_preferences_page_add (page, ADW_PREFERENCES_GROUP (group));
+  return ADW_PREFERENCES_GROUP (group);
+}

@@ -1,12 +1,17 @@
-/* ks-preference-rows.h - rows of preferences that libadwaita 1.2 lacks: a number, a choice with an
- * explanation that follows it, several lines of text; and the button that brings defaults back.
- * Titles and subtitles are plain text, never markup.  Threads: main. */
+/* ks-preference-rows.h - pages, groups and the rows of preferences that libadwaita 1.2 lacks: a
+ * number, a choice with an explanation that follows it, several lines of text; and the button that
+ * brings defaults back. Titles and subtitles are plain text, never markup.  Threads: main. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
 #include <adwaita.h>
 
 G_BEGIN_DECLS
+
+AdwPreferencesPage *ks_preference_page_new (const char *title, const char *icon_name);
+/* At the end of page, which owns it; title and description may be NULL. (transfer none) */
+AdwPreferencesGroup *ks_preference_group_new (AdwPreferencesPage *page, const char *title,
+                                              const char *description);
 
 /* AdwActionRow for anything: title and subtitle as they are, both read out with suffix (may be
  * NULL), which the row activates. */

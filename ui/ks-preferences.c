@@ -48,28 +48,6 @@ static const KsNumberRange thread_range = {0, 1024, 1, 0};
 
 static const char *const general_keys[] = {"color-scheme", "n-thread", "policy", NULL};
 
-static AdwPreferencesPage *
-page_new (const char *title, const char *icon_name)
-{
-  GtkWidget *page = adw_preferences_page_new ();
-
-  adw_preferences_page_set_title (ADW_PREFERENCES_PAGE (page), title);
-  adw_preferences_page_set_icon_name (ADW_PREFERENCES_PAGE (page), icon_name);
-  return ADW_PREFERENCES_PAGE (page);
-}
-
-static AdwPreferencesGroup *
-group_new (AdwPreferencesPage *page, const char *title, const char *description)
-{
-  GtkWidget *group = adw_preferences_group_new ();
-
-  if (title != NULL)
-    adw_preferences_group_set_title (ADW_PREFERENCES_GROUP (group), title);
-  adw_preferences_group_set_description (ADW_PREFERENCES_GROUP (group), description);
-  adw_preferences_page_add (page, ADW_PREFERENCES_GROUP (group));
-  return ADW_PREFERENCES_GROUP (group);
-}
-
 static void
 say (Preferences *self, const char *text)
 {
@@ -149,7 +127,7 @@ restore_answers_cb (GtkButton *button, Preferences *self)
 static void
 add_restore_button (AdwPreferencesPage *page, GCallback clicked, Preferences *self)
 {
-  AdwPreferencesGroup *group = group_new (page, NULL, NULL);
+  AdwPreferencesGroup *group = ks_preference_group_new (page, NULL, NULL);
 
   adw_preferences_group_add (group, ks_page_button_new (_ ("_Restore Defaults"), clicked, self));
 }
@@ -228,7 +206,7 @@ target_row_new (Preferences *self)
 static AdwPreferencesPage *
 general_page_new (Preferences *self)
 {
-  AdwPreferencesPage *page = page_new (_ ("General"), "emblem-system-symbolic");
+  AdwPreferencesPage *page = ks_preference_page_new (_ ("General"), "emblem-system-symbolic");
   const char *problem = ks_settings_get_problem (self->settings);
   AdwPreferencesGroup *group = NULL;
   GtkWidget *threads = NULL;
@@ -236,24 +214,24 @@ general_page_new (Preferences *self)
   if (problem != NULL) {
     g_autofree char *escaped = g_markup_escape_text (problem, -1);
 
-    (void)group_new (page, _ ("Changes Are Not Kept"), escaped);
+    (void)ks_preference_group_new (page, _ ("Changes Are Not Kept"), escaped);
   }
-  group = group_new (page, _ ("Memory"), NULL);
+  group = ks_preference_group_new (page, _ ("Memory"), NULL);
   adw_preferences_group_add (group, target_row_new (self));
   if (self->gsettings == NULL)
     return page;
   adw_preferences_group_add (group,
                              ks_choice_row_new (_ ("What is kept"), NULL, self->gsettings, "policy",
                                                 policies, G_N_ELEMENTS (policies)));
-  group =
-      group_new (page, _ ("Computing"),
-                 _ ("This and what is kept are in force when a model is loaded the next time."));
+  group = ks_preference_group_new (
+      page, _ ("Computing"),
+      _ ("This and what is kept are in force when a model is loaded the next time."));
   threads = ks_number_row_new (_ ("Threads"), _ ("0 takes one for each core of the machine"),
                                &thread_range);
   g_settings_bind (self->gsettings, "n-thread", ks_number_row_get_spin (threads), "value",
                    G_SETTINGS_BIND_DEFAULT);
   adw_preferences_group_add (group, threads);
-  group = group_new (page, _ ("Appearance"), NULL);
+  group = ks_preference_group_new (page, _ ("Appearance"), NULL);
   adw_preferences_group_add (group,
                              ks_choice_row_new (_ ("Colours"), NULL, self->gsettings,
                                                 "color-scheme", schemes, G_N_ELEMENTS (schemes)));
@@ -331,17 +309,17 @@ show_folder_cb (GtkButton *button, Preferences *self)
 static AdwPreferencesPage *
 privacy_page_new (Preferences *self)
 {
-  AdwPreferencesPage *page = page_new (_ ("Privacy"), "dialog-password-symbolic");
-  AdwPreferencesGroup *group =
-      group_new (page, _ ("Your Data"),
-                 _ ("Sessions, attached files and models stay on this machine. Keepsake sends "
-                    "nothing anywhere."));
+  AdwPreferencesPage *page = ks_preference_page_new (_ ("Privacy"), "dialog-password-symbolic");
+  AdwPreferencesGroup *group = ks_preference_group_new (
+      page, _ ("Your Data"),
+      _ ("Sessions, attached files and models stay on this machine. Keepsake sends "
+         "nothing anywhere."));
   const char *dir = ks_library_get_data_dir (self->library);
   GtkWidget *show = gtk_button_new_with_mnemonic (_ ("_Show in Files"));
 
   g_signal_connect (show, "clicked", G_CALLBACK (show_folder_cb), self);
   adw_preferences_group_add (group, ks_row_new (_ ("Where it lies"), dir, show));
-  group = group_new (page, NULL, NULL);
+  group = ks_preference_group_new (page, NULL, NULL);
   self->delete_button = g_object_ref_sink (
       ks_page_button_new (_ ("_Delete All My Data…"), G_CALLBACK (delete_cb), self));
   gtk_widget_add_css_class (self->delete_button, "destructive-action");

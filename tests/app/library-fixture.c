@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/app/library-fixture.h"
 
+#include "tests/remove-tree.h"
+
 #include <glib/gstdio.h>
 
 static gboolean
@@ -113,25 +115,6 @@ fixture_set_up (LibraryFixture *f, gconstpointer data)
   f->settings = ks_settings_new (NULL);
   f->notices = g_string_new (NULL);
   fixture_open (f);
-}
-
-static void
-remove_tree (const char *path)
-{
-  GDir *dir = g_dir_open (path, 0, NULL);
-  const char *name;
-
-  while (dir != NULL && (name = g_dir_read_name (dir)) != NULL) {
-    g_autofree char *child = g_build_filename (path, name, NULL);
-
-    if (g_file_test (child, G_FILE_TEST_IS_DIR) && !g_file_test (child, G_FILE_TEST_IS_SYMLINK))
-      remove_tree (child);
-    else
-      g_unlink (child);
-  }
-  if (dir != NULL)
-    g_dir_close (dir);
-  g_rmdir (path);
 }
 
 void

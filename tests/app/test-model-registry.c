@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/ks-error.h"
 #include "app/ks-model-registry.h"
+#include "tests/remove-tree.h"
 
 #include <glib/gstdio.h>
 #include <string.h>
@@ -42,22 +43,6 @@ set_up (Fixture *f, gconstpointer data)
   g_setenv ("XDG_CACHE_HOME", f->folder, TRUE);
   copy_file (source, f->models, "Tiny.gguf");
   f->registry = ks_model_registry_new (f->models, f->data);
-}
-
-static void
-remove_tree (const char *path)
-{
-  GDir *dir = g_dir_open (path, 0, NULL);
-  const char *name;
-
-  while (dir != NULL && (name = g_dir_read_name (dir)) != NULL) {
-    g_autofree char *inner = g_build_filename (path, name, NULL);
-
-    remove_tree (inner);
-  }
-  if (dir != NULL)
-    g_dir_close (dir);
-  g_remove (path);
 }
 
 static void

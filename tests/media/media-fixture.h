@@ -4,6 +4,7 @@
 #pragma once
 
 #include "media/ks-media.h"
+#include "tests/remove-tree.h"
 
 #include <errno.h>
 #include <glib/gstdio.h>
@@ -11,22 +12,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static inline void
-remove_tree (const char *path)
-{
-  g_autoptr (GDir) dir = NULL;
-  const char *name;
-
-  if (!g_file_test (path, G_FILE_TEST_IS_SYMLINK))
-    dir = g_dir_open (path, 0, NULL);
-  while (dir != NULL && (name = g_dir_read_name (dir)) != NULL) {
-    g_autofree char *inner = g_build_filename (path, name, NULL);
-
-    remove_tree (inner);
-  }
-  g_assert_cmpint (g_remove (path), ==, 0);
-}
 
 static inline char *
 make_folder (void)

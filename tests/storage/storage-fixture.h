@@ -3,6 +3,7 @@
 #pragma once
 
 #include "storage/ks-store.h"
+#include "tests/remove-tree.h"
 
 #include <glib/gstdio.h>
 #include <signal.h>
@@ -15,22 +16,6 @@ typedef struct {
   char *dir, *path; /* of the store, of its database */
   KsStore *store;
 } Fixture;
-
-static inline void
-remove_tree (const char *path)
-{
-  g_autoptr (GDir) dir = NULL;
-  const char *name;
-
-  if (!g_file_test (path, G_FILE_TEST_IS_SYMLINK))
-    dir = g_dir_open (path, 0, NULL);
-  while (dir != NULL && (name = g_dir_read_name (dir)) != NULL) {
-    g_autofree char *inner = g_build_filename (path, name, NULL);
-
-    remove_tree (inner);
-  }
-  g_assert_cmpint (g_remove (path), ==, 0);
-}
 
 static inline KsStore *
 open_store (const char *dir)

@@ -14,7 +14,7 @@
 
 KS_BEGIN_DECLS
 
-#define KS_BACKEND_ABI 1u
+#define KS_BACKEND_ABI 2u
 
 typedef uint64_t ks_dptr; /* device address; 0 = none; adding bytes is allowed */
 
@@ -34,6 +34,8 @@ typedef struct ks_weight {
   ks_dtype dtype;
   uint32_t n_in, n_out;
   size_t row_bytes;
+  ks_dptr packed; /* the same values in the order of the device's kernels, read by linear in place
+                     of data; 0 = none (see weight_repack) */
 } ks_weight;
 
 /* rows[i] = weight row ids[i] as f32, times scale.  ids are checked by the caller. */
@@ -278,6 +280,11 @@ typedef struct ks_backend_table {
   ks_status (*weight_bind)(ks_dev *dev, const void *host, size_t n_bytes, ks_dptr *out,
                            ks_error *err);
   void (*weight_unbind)(ks_dev *dev, ks_dptr p, size_t n_bytes);
+  /* A second copy of a matrix, laid out for the device's kernels: repack_bytes says how much memory
+   * it takes (0: this type or device has none), weight_repack writes it to dst, memory of the kind
+   * KS_MEM_WEIGHTS aligned to 64, and sets w->packed.  data stays readable and bound. */
+  size_t (*repack_bytes)(ks_dev *dev, const ks_weight *w);
+  void (*weight_repack)(ks_dev *dev, ks_weight *w, ks_dptr dst);
   ks_status (*upload)(ks_dev *dev, ks_dptr dst, const void *src, size_t n_bytes, ks_error *err);
   ks_status (*download)(ks_dev *dev, void *dst, ks_dptr src, size_t n_bytes, ks_error *err);
   /* A reserved address range, backed piece by piece; offsets and sizes are multiples of 64 KiB.

@@ -16,18 +16,22 @@ typedef enum ks_isa { KS_ISA_SCALAR, KS_ISA_AVX2, KS_ISA_AVX512, KS_N_ISA } ks_i
 
 struct ks_cpu_matmul_fns; /* cpu-matmul-internal.h */
 struct ks_cpu_vec_fns;    /* kernels of the other operations */
+struct ks_cpu_packed_fns; /* cpu-packed-internal.h */
 
 /* Shared by all members during a run; a test may fill one by hand (zeroed, then threads, isa, the
  * tables, ticket and as much scratch as its operation needs). */
 typedef struct ks_cpu_ctx {
   ks_threads *threads;
   ks_isa isa;
+  bool vnni, bf16; /* extensions of isa that may be used */
   ks_compute_mode mode;
   const struct ks_cpu_matmul_fns *matmul; /* never NULL */
   const struct ks_cpu_vec_fns *vec;       /* as ks_cpu_vec_get gave it */
-  unsigned char *scratch;                 /* member blocks, one behind the other */
-  size_t scratch_bytes;                   /* of one member, a multiple of 64 */
-  unsigned char *shared;                  /* one block that all members share */
+  const struct ks_cpu_packed_fns
+      *packed;            /* kernels of repacked weights; as ks_cpu_packed_get gave it */
+  unsigned char *scratch; /* member blocks, one behind the other */
+  size_t scratch_bytes;   /* of one member, a multiple of 64 */
+  unsigned char *shared;  /* one block that all members share */
   size_t shared_bytes;
   uint32_t *ticket;       /* next piece of work; 0 when an operation begins */
   struct ks_cpu_run *run; /* of the step; NULL outside, then nothing is asked */

@@ -53,8 +53,10 @@ typedef struct ks_layer {
 typedef struct ks_model ks_model;
 
 typedef struct ks_model_params {
-  ks_backend *be; /* borrowed, outlives the model */
-  uint32_t n_ctx; /* configured context: chooses longrope factors; 0 = trained length */
+  ks_backend *be;       /* borrowed, outlives the model */
+  uint32_t n_ctx;       /* configured context: chooses longrope factors; 0 = trained length */
+  uint64_t repack_room; /* most bytes of repacked copies; matrices that no longer fit are used as
+                           they lie in the file; 0 = none */
 } ks_model_params;
 
 /* Loads path.  A cut or changed file, a missing tensor, a wrong shape: KS_ERR_FORMAT naming it;
@@ -76,8 +78,10 @@ const ks_gguf *ks_model_get_gguf(const ks_model *model);
 ks_backend *ks_model_get_backend(const ks_model *model);
 const ks_chat_template *ks_model_get_chat_template(const ks_model *model, bool *out_is_fallback);
 const char *ks_model_get_arch_name(const ks_model *model);
-/* Bytes of the bound tensors (mapped on the CPU, uploaded elsewhere). */
+/* Bytes of the bound tensors (mapped on the CPU, uploaded elsewhere) and of repacked copies. */
 uint64_t ks_model_get_weight_bytes(const ks_model *model);
+/* The share of repacked copies in it. */
+uint64_t ks_model_get_repacked_bytes(const ks_model *model);
 /* Bytes of activations for a pass of n_tok tokens of which n_row want logits, without a gate (see
  * ks_graph_count_scratch_bytes). */
 uint64_t ks_model_get_scratch_bytes(const ks_model *model, uint32_t n_tok, uint32_t n_row);

@@ -140,7 +140,7 @@ time_linear(bench *b, ks_dtype dtype, uint32_t n_tok, uint32_t n_call)
   if (!ks_dtype_row_bytes(dtype, b->n_in, &row_bytes))
     return 0;
   matrix_bytes = row_bytes * b->n_out;
-  op.w[0] = (ks_weight){0, dtype, b->n_in, b->n_out, row_bytes};
+  op.w[0] = (ks_weight){0, dtype, b->n_in, b->n_out, row_bytes, 0};
   op.y[0] = (ks_dptr)(uintptr_t)b->y;
   ks_cpu_linear_need(&b->ctx, &op, &need);
   if (need.member_bytes > b->ctx.scratch_bytes) {

@@ -222,8 +222,8 @@ block_q6_k(const uint8_t *b, float *dst)
   }
 }
 
-static const int8_t iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                      1,    13,   25,  38,  53,  69,  89,  113};
+const int8_t ks_iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                  1,    13,   25,  38,  53,  69,  89,  113};
 
 static void
 block_iq4_nl(const uint8_t *b, float *dst)
@@ -231,7 +231,7 @@ block_iq4_nl(const uint8_t *b, float *dst)
   float d = get_f16(b);
 
   for (unsigned j = 0; j < 32; j++)
-    dst[j] = d * (float)iq4_values[nibble(b + 2, j)];
+    dst[j] = d * (float)ks_iq4_values[nibble(b + 2, j)];
 }
 
 static void
@@ -246,7 +246,7 @@ block_iq4_xs(const uint8_t *b, float *dst)
     float scale = d * (float)((int)s - 32);
 
     for (unsigned j = 0; j < 32; j++)
-      dst[32 * g + j] = scale * (float)iq4_values[nibble(b + 8 + 16 * g, j)];
+      dst[32 * g + j] = scale * (float)ks_iq4_values[nibble(b + 8 + 16 * g, j)];
   }
 }
 

@@ -15,4 +15,7 @@ void ks_dequantise_row(ks_dtype dtype, const void *src, float *dst, size_t n_ele
  * Returns false for other types. */
 KS_CHECK bool ks_quantise_row(ks_dtype dtype, const float *src, void *dst, size_t n_elem);
 
+/* The values that the codes of IQ4_NL and IQ4_XS stand for. */
+extern const int8_t ks_iq4_values[16];
+
 KS_END_DECLS

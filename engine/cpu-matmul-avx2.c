@@ -68,7 +68,7 @@ transpose(const float *rows, size_t row_stride, size_t n_k, float *panel)
 /* The sums have names, not indices: an array of them would be kept in memory as well. */
 #define TILE_STEP(t)                                                                               \
   if (n_tok > (t)) {                                                                               \
-    __m256 v = _mm256_broadcast_ss(x##t + k);                                                      \
+    __m256 v = _mm256_broadcast_ss(x##t + i);                                                      \
                                                                                                    \
     a##t = _mm256_fmadd_ps(v, w0, a##t);                                                           \
     b##t = _mm256_fmadd_ps(v, w1, b##t);                                                           \
@@ -76,9 +76,26 @@ transpose(const float *rows, size_t row_stride, size_t n_k, float *panel)
 #define TILE_BEGIN(t)                                                                              \
   const float *x##t = x + (n_tok > (t) ? (size_t)(t)*x_stride : 0);                                \
   __m256 a##t = _mm256_setzero_ps(), b##t = _mm256_setzero_ps();
+#define TILE_NEXT(t) x##t += n_step;
 #define TILE_END(t)                                                                                \
   if (n_tok > (t))                                                                                 \
     store_sums(c + (size_t)(t)*c_stride, a##t, b##t, add);
+#define TILE_ALL(step) step(0) step(1) step(2) step(3) step(4) step(5)
+
+/* Unrolled, so that addresses cost less than the products. */
+#define TILE_STEPS(n)                                                                              \
+  {                                                                                                \
+    enum { n_step = (n) };                                                                         \
+                                                                                                   \
+    for (int i = 0; i < n_step; i++) {                                                             \
+      __m256 w0 = _mm256_loadu_ps(panel + i * PANEL_ROWS);                                         \
+      __m256 w1 = _mm256_loadu_ps(panel + i * PANEL_ROWS + 8);                                     \
+                                                                                                   \
+      TILE_ALL(TILE_STEP)                                                                          \
+    }                                                                                              \
+    TILE_ALL(TILE_NEXT)                                                                            \
+    panel += n_step * PANEL_ROWS;                                                                  \
+  }
 
 INLINE void
 store_sums(float *c, __m256 a, __m256 b, bool add)
@@ -95,30 +112,14 @@ INLINE void
 tile(const int n_tok, const float *panel, size_t n_k, const float *x, size_t x_stride, float *c,
      size_t c_stride, bool add)
 {
-  TILE_BEGIN(0)
-  TILE_BEGIN(1)
-  TILE_BEGIN(2)
-  TILE_BEGIN(3)
-  TILE_BEGIN(4)
-  TILE_BEGIN(5)
+  TILE_ALL(TILE_BEGIN)
+  size_t k = 0;
 
-  for (size_t k = 0; k < n_k; k++) {
-    __m256 w0 = _mm256_loadu_ps(panel + k * PANEL_ROWS);
-    __m256 w1 = _mm256_loadu_ps(panel + k * PANEL_ROWS + 8);
-
-    TILE_STEP(0)
-    TILE_STEP(1)
-    TILE_STEP(2)
-    TILE_STEP(3)
-    TILE_STEP(4)
-    TILE_STEP(5)
-  }
-  TILE_END(0)
-  TILE_END(1)
-  TILE_END(2)
-  TILE_END(3)
-  TILE_END(4)
-  TILE_END(5)
+  for (; k + 4 <= n_k; k += 4)
+    TILE_STEPS(4)
+  for (; k < n_k; k++)
+    TILE_STEPS(1)
+  TILE_ALL(TILE_END)
 }
 
 static void

@@ -57,7 +57,9 @@ cli_options_add_model (CliOptions *options, GOptionContext *context)
       {"threads", 't', 0, G_OPTION_ARG_INT, &options->threads,
        "threads to compute with (default: the physical cores)", "N"},
       {"isa", 0, 0, G_OPTION_ARG_STRING, &options->isa,
-       "processor instructions: scalar, avx2, avx512 (default: the best there is)", "NAME"},
+       "processor instructions: scalar, avx2, avx2+vnni, avx512, avx512+vnni or "
+       "avx512+vnni+bf16 (default: the best there is)",
+       "NAME"},
       {NULL, 0, 0, 0, NULL, NULL, NULL}};
 
   g_option_context_add_main_entries (context, entries, NULL);

@@ -249,7 +249,7 @@ typedef struct ks_dev_info {
   char name[128];
   uint64_t total_bytes, free_bytes;
   uint32_t n_unit;    /* threads or multiprocessors in use */
-  char isa[64];       /* "avx2+f16c", "sm_90" */
+  char isa[64];       /* "avx2+vnni", "sm_90" */
   uint64_t own_bytes; /* taken by the device for its steps (list, tiles, workspace); grows with the
                          largest step that was recorded, 0 from probe */
 } ks_dev_info;
@@ -259,7 +259,8 @@ typedef struct ks_dev_params {
   uint32_t index;    /* which device of this backend */
   uint32_t n_thread; /* CPU: 0 = all physical cores allowed */
   ks_compute_mode mode;
-  const char *isa; /* CPU, tests: "scalar", "avx2", "avx512" or NULL = best */
+  const char *isa; /* CPU, for checks: a name of ks_cpu_sets, "scalar" to "avx512+vnni+bf16", or
+                      NULL = the best there is */
 } ks_dev_params;
 
 /* Called between operations of a step and at least every 50 ms of work; true stops the step. */

@@ -4,6 +4,7 @@
  * what is dropped goes back to the system at once and may not be touched again. Threads: one thread
  * drives a device. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "engine/cpu-isa-internal.h"
 #include "engine/cpu-step-internal.h"
 
 #include <assert.h>
@@ -22,12 +23,11 @@ typedef struct range {
 
 struct ks_dev {
   ks_cpu_ctx ctx;
+  const ks_cpu_set *set;
   ks_alloc *alloc;
   ks_cpu_step step;
   range *ranges;
 };
-
-static const char *const isa_names[KS_N_ISA] = {"scalar", "avx2", "avx512"};
 
 static bool
 cpu_probe(uint32_t index, ks_dev_info *out, char *why, size_t why_size)
@@ -38,7 +38,7 @@ cpu_probe(uint32_t index, ks_dev_info *out, char *why, size_t why_size)
   }
   ks_cpu_fill_info(out);
   out->n_unit = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
-  snprintf(out->isa, sizeof(out->isa), "%s", isa_names[ks_cpu_detect_isa()]);
+  snprintf(out->isa, sizeof(out->isa), "%s", ks_cpu_detect_set()->name);
   return true;
 }
 
@@ -49,7 +49,7 @@ cpu_get_info(ks_dev *dev, ks_dev_info *out)
   out->n_unit = ks_threads_get_n(dev->ctx.threads);
   out->own_bytes = ks_cpu_step_get_bytes(&dev->step) + dev->ctx.shared_bytes +
                    (uint64_t)dev->ctx.scratch_bytes * out->n_unit;
-  snprintf(out->isa, sizeof(out->isa), "%s", isa_names[dev->ctx.isa]);
+  snprintf(out->isa, sizeof(out->isa), "%s", dev->set->name);
 }
 
 static bool
@@ -75,30 +75,35 @@ cpu_close(ks_dev *dev)
 }
 
 static ks_status
-choose_isa(const char *name, ks_isa *out, ks_error *err)
+choose_set(const char *name, const ks_cpu_set **out, ks_error *err)
 {
-  ks_isa best = ks_cpu_detect_isa();
+  ks_cpu_id id = ks_cpu_id_read();
+  char names[128] = "";
+  size_t n = 0;
 
-  *out = best;
+  *out = ks_cpu_id_get_best(&id);
   if (name == NULL)
     return KS_OK;
-  for (unsigned i = 0; i < KS_N_ISA; i++) {
-    if (strcmp(name, isa_names[i]) != 0)
+  for (size_t i = 0; i < KS_N_CPU_SET; i++) {
+    const ks_cpu_set *set = &ks_cpu_sets[i];
+
+    n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i > 0 ? ", " : "", set->name);
+    if (strcmp(name, set->name) != 0)
       continue;
-    if (i > best)
+    if (!ks_cpu_id_supports(&id, set))
       return ks_fail(err, KS_ERR_UNSUPPORTED, "this CPU or system does not support %s", name);
-    *out = (ks_isa)i;
+    *out = set;
     return KS_OK;
   }
-  return ks_fail(err, KS_ERR_ARG, "instruction set \"%s\": use scalar, avx2 or avx512", name);
+  return ks_fail(err, KS_ERR_ARG, "instruction set \"%s\": use one of %s", name, names);
 }
 
 static ks_status
 cpu_open(const ks_dev_params *params, ks_dev **out, ks_error *err)
 {
-  ks_isa isa;
+  const ks_cpu_set *set;
   ks_dev *dev;
-  ks_status status = choose_isa(params->isa, &isa, err);
+  ks_status status = choose_set(params->isa, &set, err);
 
   if (status != KS_OK)
     return status;
@@ -110,10 +115,13 @@ cpu_open(const ks_dev_params *params, ks_dev **out, ks_error *err)
   if (dev == NULL)
     return ks_fail(err, KS_ERR_NOMEM, "no memory for the CPU device");
   dev->alloc = params->alloc;
-  dev->ctx.isa = isa;
+  dev->set = set;
+  dev->ctx.isa = set->isa;
+  dev->ctx.vnni = set->vnni;
+  dev->ctx.bf16 = set->bf16;
   dev->ctx.mode = params->mode;
-  dev->ctx.matmul = ks_cpu_matmul_get(isa);
-  dev->ctx.vec = ks_cpu_vec_get(isa);
+  dev->ctx.matmul = ks_cpu_matmul_get(set->isa);
+  dev->ctx.vec = ks_cpu_vec_get(set->isa);
   ks_cpu_step_init(&dev->step, params->alloc);
   status = ks_threads_new(params->alloc, params->n_thread, &dev->ctx.threads, err);
   if (status != KS_OK) {

@@ -461,6 +461,21 @@ ks_gguf_check_alive(const ks_gguf *g, ks_error *err)
   return KS_OK;
 }
 
+void
+ks_gguf_drop_pages(const ks_gguf *g, const void *data, size_t n_bytes)
+{
+  const uintptr_t begin = (uintptr_t)data;
+
+  for (size_t i = 0; i < g->n_parts; i++) {
+    const ks_gguf_part *part = &g->parts[i];
+    const uintptr_t base = (uintptr_t)part->data;
+
+    if (part->map != NULL && begin >= base && begin - base <= part->n_bytes &&
+        n_bytes <= part->n_bytes - (begin - base))
+      ks_map_drop_pages(part->map, begin - base, n_bytes);
+  }
+}
+
 uint32_t
 ks_gguf_get_version(const ks_gguf *g)
 {

@@ -66,6 +66,10 @@ void ks_gguf_close(ks_gguf *g); /* NULL is allowed */
 /* KS_ERR_IO when a part was cut or its drive went away since it was opened, else KS_OK. */
 KS_CHECK ks_status ks_gguf_check_alive(const ks_gguf *g, ks_error *err);
 
+/* Gives the memory of a mapped file back for the whole pages inside n_bytes at data: the mapping
+ * stays, a later read fetches them again.  What lies in no mapped file is left alone. */
+void ks_gguf_drop_pages(const ks_gguf *g, const void *data, size_t n_bytes);
+
 uint32_t ks_gguf_get_version(const ks_gguf *g);
 size_t ks_gguf_get_n_keys(const ks_gguf *g);
 const ks_gguf_key *ks_gguf_get_key(const ks_gguf *g, size_t i);

@@ -38,7 +38,9 @@ struct ks_model {
   ks_dptr output_norm;
   ks_bound *bound; /* room for every tensor and the rope tables */
   size_t n_bound, bound_capacity;
-  uint64_t weight_bytes;
+  uint64_t weight_bytes; /* with the copy */
+  ks_dptr repacked;      /* one block with the copies, or 0 */
+  uint64_t repacked_bytes;
 };
 
 /* Reads architecture and sizes into model->shape and model->hparams, takes model->layers and says

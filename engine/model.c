@@ -45,6 +45,10 @@ ks_model_open_gguf(ks_alloc *a, ks_gguf *take_gguf, const ks_model_params *param
   m->be = params->be;
   m->gguf = take_gguf;
   st = load(m, params->n_ctx, err);
+  if (st == KS_OK && params->repack_room > 0) {
+    ks_model_repack(m, params->repack_room, NULL, NULL);
+    st = ks_gguf_check_alive(m->gguf, err);
+  }
   if (st != KS_OK) {
     ks_model_close(m);
     return st;
@@ -58,6 +62,7 @@ ks_model_close(ks_model *model)
 {
   if (model == NULL)
     return;
+  ks_model_drop_repacked(model);
   ks_model_unbind(model);
   ks_mem_free(model->layers);
   ks_tokenizer_free(model->tokenizer);
@@ -132,6 +137,12 @@ uint64_t
 ks_model_get_weight_bytes(const ks_model *model)
 {
   return model->weight_bytes;
+}
+
+uint64_t
+ks_model_get_repacked_bytes(const ks_model *model)
+{
+  return model->repacked_bytes;
 }
 
 uint64_t

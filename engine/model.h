@@ -1,7 +1,8 @@
 /* model.h - shape of a language model and its weights, bound to a backend from a GGUF file.
  * Architectures: llama, qwen2, qwen3, gemma3, phi3, and the text halves of qwen2vl and qwen3vl.
  * Anything this build does not know is refused by name; sizes are checked against the tensors.
- * Threads: immutable after loading.  Source: docs/formats/gguf.md, docs/method.md. */
+ * Threads: immutable after loading but for the repacked copy, which changes what a device reads,
+ * not what it computes.  Source: docs/formats/gguf.md, docs/method.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -82,6 +83,13 @@ const char *ks_model_get_arch_name(const ks_model *model);
 uint64_t ks_model_get_weight_bytes(const ks_model *model);
 /* The share of repacked copies in it. */
 uint64_t ks_model_get_repacked_bytes(const ks_model *model);
+/* Bytes of a copy of everything that has another form; 0 = this device or these types have none. */
+uint64_t ks_model_count_repack_bytes(ks_model *model);
+/* Makes the copy of as much as fits into room bytes, in place of the one that is there.  Without
+ * memory for it there is none: not an error.  stop is asked between two matrices and may be NULL;
+ * stopped, there is no copy.  Both functions: between two steps of the device. */
+void ks_model_repack(ks_model *model, uint64_t room, ks_stop_fn stop, void *user);
+void ks_model_drop_repacked(ks_model *model);
 /* Bytes of activations for a pass of n_tok tokens of which n_row want logits, without a gate (see
  * ks_graph_count_scratch_bytes). */
 uint64_t ks_model_get_scratch_bytes(const ks_model *model, uint32_t n_tok, uint32_t n_row);

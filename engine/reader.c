@@ -9,6 +9,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/reader.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -296,6 +297,18 @@ const char *
 ks_map_get_path(const ks_map *map)
 {
   return map->path;
+}
+
+void
+ks_map_drop_pages(const ks_map *map, size_t offset, size_t n_bytes)
+{
+  const size_t begin = (offset + page_bytes - 1) / page_bytes * page_bytes;
+  const size_t end = (offset + n_bytes) / page_bytes * page_bytes;
+
+  assert(offset <= map->n_bytes && n_bytes <= map->n_bytes - offset);
+  /* A refusal costs memory only. */
+  if (begin < end)
+    (void)madvise(map->data + begin, end - begin, MADV_DONTNEED);
 }
 
 bool

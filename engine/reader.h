@@ -36,6 +36,9 @@ void ks_map_close(ks_map *map); /* NULL is allowed */
 const unsigned char *ks_map_get_data(const ks_map *map);
 size_t ks_map_get_size(const ks_map *map);
 const char *ks_map_get_path(const ks_map *map);
+/* Gives the memory of the whole pages inside the n_bytes at offset back to the system; reading them
+ * again is allowed and fetches them from the file. */
+void ks_map_drop_pages(const ks_map *map, size_t offset, size_t n_bytes);
 /* True once a read of the mapping failed or the file became shorter; every result computed since
  * the last check is worthless and must become KS_ERR_IO. */
 bool ks_map_is_lost(const ks_map *map);

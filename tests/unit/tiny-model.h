@@ -7,6 +7,7 @@
 #include "engine/gguf-write.h"
 #include "engine/model.h"
 #include "tests/ks-test.h"
+#include "tests/unit/tiny-blocks.h"
 
 enum {
   TINY_EMBD = 32,
@@ -27,6 +28,9 @@ typedef struct tiny_spec {
   const char *bend_tensor; /* one row (a vector: element) too many */
   const char *typed_tensor;
   ks_dtype type;
+  ks_dtype matrix_type;     /* of every matrix; F32 unless said otherwise */
+  uint32_t scale;           /* times TINY_EMBD, TINY_FF and TINY_DIM; 0 = 1 */
+  bool own_output;          /* output.weight beside the embedding table */
   const char *extra_tensor; /* f32 [TINY_EMBD, TINY_EMBD] */
   const char *skip_key;
   void (*add_keys)(ks_gguf_writer *w);
@@ -41,6 +45,13 @@ typedef struct tiny_list {
   tiny_tensor items[TINY_MAX_TENSORS];
   uint32_t n;
 } tiny_list;
+
+/* A width of the plain model in this one. */
+static inline uint32_t
+tiny_wide(const tiny_spec *spec, uint32_t n)
+{
+  return spec->scale > 0 ? n * spec->scale : n;
+}
 
 static inline bool
 tiny_is(const char *a, const char *b)
@@ -71,19 +82,20 @@ tiny_add_part(tiny_list *list, uint32_t layer, const char *part, uint32_t n_in, 
 static inline void
 tiny_add_attention(tiny_list *list, const tiny_spec *spec, uint32_t i)
 {
-  uint32_t n_q = TINY_HEAD * TINY_DIM, n_k = TINY_KV_HEAD * TINY_DIM;
+  const uint32_t n_embd = tiny_wide(spec, TINY_EMBD), dim = tiny_wide(spec, TINY_DIM);
+  uint32_t n_q = TINY_HEAD * dim, n_k = TINY_KV_HEAD * dim;
   bool qk_norm = strcmp(spec->arch, "qwen3") == 0 || strcmp(spec->arch, "gemma3") == 0 ||
                  strcmp(spec->arch, "qwen3vl") == 0;
 
-  tiny_add_part(list, i, "attn_norm.weight", TINY_EMBD, 0);
+  tiny_add_part(list, i, "attn_norm.weight", n_embd, 0);
   if (spec->fused_qkv || strcmp(spec->arch, "phi3") == 0) {
-    tiny_add_part(list, i, "attn_qkv.weight", TINY_EMBD, n_q + 2 * n_k);
+    tiny_add_part(list, i, "attn_qkv.weight", n_embd, n_q + 2 * n_k);
     if (spec->bias)
       tiny_add_part(list, i, "attn_qkv.bias", n_q + 2 * n_k, 0);
   } else {
-    tiny_add_part(list, i, "attn_q.weight", TINY_EMBD, n_q);
-    tiny_add_part(list, i, "attn_k.weight", TINY_EMBD, n_k);
-    tiny_add_part(list, i, "attn_v.weight", TINY_EMBD, n_k);
+    tiny_add_part(list, i, "attn_q.weight", n_embd, n_q);
+    tiny_add_part(list, i, "attn_k.weight", n_embd, n_k);
+    tiny_add_part(list, i, "attn_v.weight", n_embd, n_k);
     if (spec->bias) {
       tiny_add_part(list, i, "attn_q.bias", n_q, 0);
       tiny_add_part(list, i, "attn_k.bias", n_k, 0);
@@ -91,35 +103,38 @@ tiny_add_attention(tiny_list *list, const tiny_spec *spec, uint32_t i)
     }
   }
   if (qk_norm) {
-    tiny_add_part(list, i, "attn_q_norm.weight", TINY_DIM, 0);
-    tiny_add_part(list, i, "attn_k_norm.weight", TINY_DIM, 0);
+    tiny_add_part(list, i, "attn_q_norm.weight", dim, 0);
+    tiny_add_part(list, i, "attn_k_norm.weight", dim, 0);
   }
-  tiny_add_part(list, i, "attn_output.weight", n_q, TINY_EMBD);
+  tiny_add_part(list, i, "attn_output.weight", n_q, n_embd);
 }
 
 /* Every tensor of the architecture, as a file of it holds them. */
 static inline void
 tiny_list_tensors(tiny_list *list, const tiny_spec *spec)
 {
+  const uint32_t n_embd = tiny_wide(spec, TINY_EMBD), n_ff = tiny_wide(spec, TINY_FF);
   bool fused_ffn = strcmp(spec->arch, "phi3") == 0, post = strcmp(spec->arch, "gemma3") == 0;
 
   list->n = 0;
-  tiny_add(list, "token_embd.weight", TINY_EMBD, TINY_VOCAB);
-  tiny_add(list, "output_norm.weight", TINY_EMBD, 0);
+  tiny_add(list, "token_embd.weight", n_embd, TINY_VOCAB);
+  tiny_add(list, "output_norm.weight", n_embd, 0);
+  if (spec->own_output)
+    tiny_add(list, "output.weight", n_embd, TINY_VOCAB);
   for (uint32_t i = 0; i < TINY_LAYER; i++) {
     tiny_add_attention(list, spec, i);
-    tiny_add_part(list, i, "ffn_norm.weight", TINY_EMBD, 0);
+    tiny_add_part(list, i, "ffn_norm.weight", n_embd, 0);
     if (!fused_ffn)
-      tiny_add_part(list, i, "ffn_gate.weight", TINY_EMBD, TINY_FF);
-    tiny_add_part(list, i, "ffn_up.weight", TINY_EMBD, fused_ffn ? 2 * TINY_FF : TINY_FF);
-    tiny_add_part(list, i, "ffn_down.weight", TINY_FF, TINY_EMBD);
+      tiny_add_part(list, i, "ffn_gate.weight", n_embd, n_ff);
+    tiny_add_part(list, i, "ffn_up.weight", n_embd, fused_ffn ? 2 * n_ff : n_ff);
+    tiny_add_part(list, i, "ffn_down.weight", n_ff, n_embd);
     if (post) {
-      tiny_add_part(list, i, "post_attention_norm.weight", TINY_EMBD, 0);
-      tiny_add_part(list, i, "post_ffw_norm.weight", TINY_EMBD, 0);
+      tiny_add_part(list, i, "post_attention_norm.weight", n_embd, 0);
+      tiny_add_part(list, i, "post_ffw_norm.weight", n_embd, 0);
     }
   }
   if (spec->extra_tensor != NULL)
-    tiny_add(list, spec->extra_tensor, TINY_EMBD, TINY_EMBD);
+    tiny_add(list, spec->extra_tensor, n_embd, n_embd);
 }
 
 static inline void
@@ -173,9 +188,9 @@ tiny_add_keys(ks_gguf_writer *w, const tiny_spec *spec)
 
   ks_gguf_writer_add_str(w, "general.architecture", spec->arch);
   tiny_add_u32(w, spec, "context_length", 512);
-  tiny_add_u32(w, spec, "embedding_length", TINY_EMBD);
+  tiny_add_u32(w, spec, "embedding_length", tiny_wide(spec, TINY_EMBD));
   tiny_add_u32(w, spec, "block_count", TINY_LAYER);
-  tiny_add_u32(w, spec, "feed_forward_length", TINY_FF);
+  tiny_add_u32(w, spec, "feed_forward_length", tiny_wide(spec, TINY_FF));
   tiny_add_u32(w, spec, "attention.head_count", TINY_HEAD);
   tiny_add_u32(w, spec, "attention.head_count_kv", TINY_KV_HEAD);
   snprintf(name, sizeof name, "%s.attention.layer_norm_rms_epsilon", spec->arch);
@@ -209,8 +224,10 @@ tiny_new_data(size_t n)
 static inline unsigned char *
 tiny_new_bytes(ks_alloc *a, const tiny_spec *spec, size_t *out_n_bytes)
 {
-  size_t n_data = (size_t)(TINY_VOCAB + 2) * TINY_EMBD;
-  float *data = tiny_new_data(2 * n_data);
+  const uint32_t n_widest = tiny_wide(spec, TINY_FF);
+  size_t n_data = (size_t)(TINY_VOCAB + 2) * n_widest * (spec->scale > 2 ? spec->scale : 1);
+  float *data = tiny_new_data(n_data);
+  unsigned char *blocks[TINY_MAX_TENSORS] = {NULL};
   ks_gguf_writer *w = ks_gguf_writer_new(a, 0);
   unsigned char *bytes = NULL;
   tiny_list list;
@@ -223,12 +240,19 @@ tiny_new_bytes(ks_alloc *a, const tiny_spec *spec, size_t *out_n_bytes)
     bool is_vector = t->n_out == 0;
     uint64_t ne[2] = {is_vector ? t->n_in + bend : t->n_in, t->n_out + bend};
     ks_dtype type = tiny_is(spec->typed_tensor, t->name) ? spec->type : KS_DTYPE_F32;
+    const void *values = data + 97 * i;
 
+    if (!is_vector && spec->matrix_type != KS_DTYPE_F32) {
+      type = spec->matrix_type;
+      values = blocks[i] = tiny_new_blocks(type, data + 97 * i, ne[0], ne[1]);
+    }
     if (!tiny_is(spec->skip_tensor, t->name))
-      ks_gguf_writer_add_tensor(w, t->name, type, is_vector ? 1 : 2, ne, data + 97 * i);
+      ks_gguf_writer_add_tensor(w, t->name, type, is_vector ? 1 : 2, ne, values);
   }
   KS_ASSERT_OK(ks_gguf_writer_get_bytes(w, &bytes, out_n_bytes, NULL));
   ks_gguf_writer_free(w);
+  for (uint32_t i = 0; i < list.n; i++)
+    free(blocks[i]);
   free(data);
   return bytes;
 }

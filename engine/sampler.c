@@ -1,31 +1,35 @@
 /* sampler.c - the chain from logits to the next id, with a generator of its own.
- * Candidates are ordered by logit, ties by smaller id, so that every filter has one result. Filters
- * need only a head of that order: a heap gives it without sorting the whole vocabulary.
+ * Candidates are ordered by logit, ties by smaller id, so that every filter has one result. Nothing
+ * sorts the vocabulary: one pass finds the maximum of every block of ids, the blocks tell which ids
+ * can come into question, and only the head that the filters look at is put in order.
  * Source: docs/method.md; generator: PCG64 XSL-RR (O'Neill, "PCG", HMC-CS-2014-0905). */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/sampler.h"
 
+#include <float.h>
 #include <math.h>
+#include <string.h>
 
 #define MAX_REPEAT_LAST (1u << 20)
+#define BLOCK 128u       /* ids whose maximum is kept */
+#define FIRST_CHUNK 256u /* candidates put in order at first when there is no top-k */
+/* Below e^-50 of the best one, all ids together are less than one rounding of the sum. */
+#define NOTHING 50.0
 
 typedef struct u128 {
   uint64_t hi, lo;
 } u128;
 
-typedef struct candidate {
-  float logit;
-  ks_token id;
-} candidate;
-
 struct ks_sampler {
   ks_sampler_params params;
-  uint32_t n_vocab;
+  uint32_t n_vocab, n_block;
   u128 state;
-  candidate *cand;  /* [n_vocab] heap, then ordered head; scratch of one pick */
-  double *weight;   /* [n_vocab] exp(logit - max) of the ordered head */
-  uint32_t *n_seen; /* [n_vocab] times an id stands among the last repeat_last */
-  ks_token *recent; /* [repeat_last] ring */
+  uint64_t *cand;      /* [n_vocab] candidates as keys; scratch of one pick */
+  double *weight;      /* [n_vocab] exp(logit - max) of the ordered head */
+  float *block_max;    /* [n_block] of one pick */
+  uint32_t *n_altered; /* [n_block] penalised ids of the block */
+  uint32_t *n_seen;    /* [n_vocab] times an id stands among the last repeat_last */
+  ks_token *recent;    /* [repeat_last] ring */
   uint32_t n_recent, next_recent;
 };
 
@@ -139,11 +143,15 @@ ks_sampler_new(ks_alloc *a, const ks_sampler_params *params, uint32_t n_vocab, k
     return ks_fail(err, KS_ERR_NOMEM, "no memory for the sampler");
   s->params = *params;
   s->n_vocab = n_vocab;
-  s->cand = (candidate *)ks_mem_new(a, KS_MEM_HOST, n_vocab, sizeof *s->cand);
+  s->n_block = (n_vocab + BLOCK - 1) / BLOCK;
+  s->cand = (uint64_t *)ks_mem_new(a, KS_MEM_HOST, n_vocab, sizeof *s->cand);
   s->weight = (double *)ks_mem_new(a, KS_MEM_HOST, n_vocab, sizeof *s->weight);
+  s->block_max = (float *)ks_mem_new(a, KS_MEM_HOST, s->n_block, sizeof *s->block_max);
+  s->n_altered = (uint32_t *)ks_mem_new(a, KS_MEM_HOST, s->n_block, sizeof *s->n_altered);
   s->n_seen = (uint32_t *)ks_mem_new(a, KS_MEM_HOST, n_vocab, sizeof *s->n_seen);
   s->recent = (ks_token *)ks_mem_new(a, KS_MEM_HOST, params->repeat_last, sizeof *s->recent);
-  if (s->cand == NULL || s->weight == NULL || s->n_seen == NULL || s->recent == NULL) {
+  if (s->cand == NULL || s->weight == NULL || s->block_max == NULL || s->n_altered == NULL ||
+      s->n_seen == NULL || s->recent == NULL) {
     ks_sampler_free(s);
     return ks_fail(err, KS_ERR_NOMEM, "no memory for the sampler");
   }
@@ -159,9 +167,18 @@ ks_sampler_free(ks_sampler *s)
     return;
   ks_mem_free(s->cand);
   ks_mem_free(s->weight);
+  ks_mem_free(s->block_max);
+  ks_mem_free(s->n_altered);
   ks_mem_free(s->n_seen);
   ks_mem_free(s->recent);
   ks_mem_free(s);
+}
+
+static void
+forget(ks_sampler *s, ks_token id)
+{
+  if (--s->n_seen[id] == 0)
+    s->n_altered[(uint32_t)id / BLOCK]--;
 }
 
 void
@@ -170,58 +187,95 @@ ks_sampler_accept(ks_sampler *s, ks_token id)
   if (id < 0 || (uint32_t)id >= s->n_vocab || s->params.repeat_last == 0)
     return;
   if (s->n_recent == s->params.repeat_last)
-    s->n_seen[s->recent[s->next_recent]]--;
+    forget(s, s->recent[s->next_recent]);
   else
     s->n_recent++;
   s->recent[s->next_recent] = id;
-  s->n_seen[id]++;
+  if (s->n_seen[id]++ == 0)
+    s->n_altered[(uint32_t)id / BLOCK]++;
   s->next_recent = (s->next_recent + 1) % s->params.repeat_last;
 }
 
 void
 ks_sampler_reset(ks_sampler *s, uint64_t seed)
 {
-  for (uint32_t i = 0; i < s->n_vocab; i++)
-    s->n_seen[i] = 0;
+  memset(s->n_seen, 0, s->n_vocab * sizeof *s->n_seen);
+  memset(s->n_altered, 0, s->n_block * sizeof *s->n_altered);
   s->n_recent = s->next_recent = 0;
   s->params.seed = seed;
   seed_generator(s, seed);
 }
 
-/* ---- picking ---- */
+/* ---- candidates ---- */
+
+/* A candidate as one number: the larger one stands before the other.  Minus zero is zero. */
+static uint64_t
+key_of(float logit, uint32_t id)
+{
+  const float x = logit + 0.0f;
+  uint32_t bits;
+
+  memcpy(&bits, &x, sizeof bits);
+  bits ^= bits >> 31 != 0 ? UINT32_MAX : (uint32_t)1 << 31;
+  return (uint64_t)bits << 32 | (UINT32_MAX - id);
+}
 
 static float
-penalised_logit(const ks_sampler *s, const float *logits, uint32_t id)
+key_logit(uint64_t key)
 {
-  float x = logits[id];
+  uint32_t bits = (uint32_t)(key >> 32);
+  float x;
 
-  if (isnan(x))
-    return -INFINITY;
-  /* Dividing a negative logit would reward the token: the sign decides. */
-  if (s->n_seen[id] > 0)
-    x = x > 0.0f ? x / s->params.repeat_penalty : x * s->params.repeat_penalty;
+  bits ^= bits >> 31 != 0 ? (uint32_t)1 << 31 : UINT32_MAX;
+  memcpy(&x, &bits, sizeof x);
   return x;
 }
 
-static bool
-stands_before(candidate a, candidate b)
+static ks_token
+key_id(uint64_t key)
 {
-  return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+  return (ks_token)(UINT32_MAX - (uint32_t)key);
+}
+
+/* Brings the n_best largest of n keys to the front, in no order (Hoare's FIND). */
+static void
+select_best(uint64_t *keys, size_t n, size_t n_best)
+{
+  size_t low = 0, high = n;
+
+  while (n_best > low && n_best < high) {
+    const uint64_t pivot = keys[n_best];
+    size_t i = low, j = high; /* keys[high ..] are settled, j stands behind the next one */
+
+    while (i < j) {
+      while (keys[i] > pivot)
+        i++;
+      while (keys[j - 1] < pivot)
+        j--;
+      if (i < j) {
+        const uint64_t key = keys[i];
+
+        keys[i++] = keys[--j];
+        keys[j] = key;
+      }
+    }
+    /* All before i are at least as large as all from j on; at most the pivot lies between. */
+    if (n_best >= i)
+      low = i;
+    if (n_best <= j)
+      high = j;
+  }
 }
 
 static void
-sift_down(candidate *heap, uint32_t n, uint32_t i)
+sift_down(uint64_t *heap, size_t n, size_t i)
 {
-  candidate moving = heap[i];
+  const uint64_t moving = heap[i];
 
-  for (;;) {
-    uint32_t child = 2 * i + 1;
-
-    if (child >= n)
-      break;
-    if (child + 1 < n && stands_before(heap[child + 1], heap[child]))
+  for (size_t child = 2 * i + 1; child < n; child = 2 * i + 1) {
+    if (child + 1 < n && heap[child + 1] < heap[child])
       child++;
-    if (!stands_before(heap[child], moving))
+    if (heap[child] >= moving)
       break;
     heap[i] = heap[child];
     i = child;
@@ -229,65 +283,178 @@ sift_down(candidate *heap, uint32_t n, uint32_t i)
   heap[i] = moving;
 }
 
-/* Moves the best candidate to the end of the heap's room: cand[n_heap - 1] afterwards. */
-static candidate
-pop_best(candidate *heap, uint32_t n_heap)
+/* Largest first. */
+static void
+sort_keys(uint64_t *keys, size_t n)
 {
-  candidate best = heap[0];
+  for (size_t i = n / 2; i-- > 0;)
+    sift_down(keys, n, i);
+  while (n > 1) {
+    const uint64_t least = keys[0];
 
-  heap[0] = heap[n_heap - 1];
-  heap[n_heap - 1] = best;
-  sift_down(heap, n_heap - 1, 0);
-  return best;
+    keys[0] = keys[--n];
+    keys[n] = least;
+    sift_down(keys, n, 0);
+  }
 }
 
-static ks_token
-pick_greedy(const ks_sampler *s, const float *logits)
+/* ---- blocks of logits ---- */
+
+static float
+penalise(const ks_sampler *s, float x)
 {
-  float best = -INFINITY;
-  ks_token id = 0;
+  /* Dividing a negative logit would reward the token: the sign decides. */
+  return x > 0.0f ? x / s->params.repeat_penalty : x * s->params.repeat_penalty;
+}
 
-  for (uint32_t i = 0; i < s->n_vocab; i++) {
-    float x = penalised_logit(s, logits, i);
+static uint32_t
+block_size(const ks_sampler *s, uint32_t block)
+{
+  const uint32_t left = s->n_vocab - block * BLOCK;
 
-    if (x > best) {
-      best = x;
-      id = (ks_token)i;
+  return left < BLOCK ? left : BLOCK;
+}
+
+/* The logits of a block with their penalties; room [BLOCK] is used when there are any. */
+static const float *
+get_block(const ks_sampler *s, const float *logits, uint32_t block, float *room)
+{
+  const uint32_t first = block * BLOCK, n = block_size(s, block);
+
+  if (s->n_altered[block] == 0 || s->params.repeat_penalty == 1.0f)
+    return logits + first;
+  for (uint32_t i = 0; i < n; i++)
+    room[i] = s->n_seen[first + i] > 0 ? penalise(s, logits[first + i]) : logits[first + i];
+  return room;
+}
+
+static inline float
+larger(float x, float max)
+{
+  return x > max ? x : max; /* a comparison with NaN is false: it never gets into max */
+}
+
+/* Minus infinity when all are NaN.  Four maxima side by side do not wait for each other. */
+static float
+find_max(const float *x, uint32_t n)
+{
+  float m0 = -INFINITY, m1 = -INFINITY, m2 = -INFINITY, m3 = -INFINITY;
+  uint32_t i = 0;
+
+  for (; i + 4 <= n; i += 4) {
+    m0 = larger(x[i], m0);
+    m1 = larger(x[i + 1], m1);
+    m2 = larger(x[i + 2], m2);
+    m3 = larger(x[i + 3], m3);
+  }
+  for (; i < n; i++)
+    m0 = larger(x[i], m0);
+  return larger(larger(m0, m1), larger(m2, m3));
+}
+
+/* Fills block_max; returns the best candidate, id 0 when there is none. */
+static uint64_t
+find_best(ks_sampler *s, const float *logits)
+{
+  float room[BLOCK], best = -INFINITY;
+  const float *x;
+  uint32_t at = 0, i = 0;
+
+  for (uint32_t b = 0; b < s->n_block; b++) {
+    s->block_max[b] = find_max(get_block(s, logits, b, room), block_size(s, b));
+    if (s->block_max[b] > best) {
+      best = s->block_max[b];
+      at = b;
     }
   }
-  return id;
+  if (best == -INFINITY)
+    return key_of(best, 0);
+  for (x = get_block(s, logits, at, room); x[i] != best;)
+    i++;
+  return key_of(best, at * BLOCK + i);
+}
+
+/* Writes every id with a logit of at least bound to cand, in order of ids; returns how many. */
+static uint32_t
+collect(ks_sampler *s, const float *logits, float bound)
+{
+  float room[BLOCK];
+  uint32_t n = 0;
+
+  for (uint32_t b = 0; b < s->n_block; b++) {
+    const uint32_t n_here = block_size(s, b);
+    const float *x;
+
+    if (!(s->block_max[b] >= bound))
+      continue;
+    x = get_block(s, logits, b, room);
+    for (uint32_t i = 0; i < n_here; i++)
+      if (x[i] >= bound)
+        s->cand[n++] = key_of(x[i], b * BLOCK + i);
+  }
+  return n;
+}
+
+/* ---- picking ---- */
+
+/* A logit that the top_k best reach: as many blocks as that have a maximum no less. */
+static float
+bound_top_k(ks_sampler *s)
+{
+  const uint32_t k = s->params.top_k;
+
+  if (k > s->n_block)
+    return -INFINITY;
+  for (uint32_t b = 0; b < s->n_block; b++)
+    s->cand[b] = key_of(s->block_max[b], b);
+  select_best(s->cand, s->n_block, k - 1);
+  select_best(s->cand + (k - 1), s->n_block - (k - 1), 1);
+  return key_logit(s->cand[k - 1]);
+}
+
+/* The logit whose weight is e^-reach, or minus infinity where f32 does not go so far. */
+static float
+bound_weight(const ks_sampler *s, float max, double reach)
+{
+  const double bound = (double)max - reach * (double)s->params.temperature;
+
+  return bound < (double)-FLT_MAX ? -INFINITY : (float)bound;
 }
 
 /* exp((logit - max) / temperature); the difference first, so that a tiny temperature cannot make
  * infinity minus infinity. */
 static double
-weight_of(const ks_sampler *s, float logit, float max)
+weight_of(const ks_sampler *s, uint64_t key, float max)
 {
-  return exp(((double)logit - (double)max) / (double)s->params.temperature);
+  return exp(((double)key_logit(key) - (double)max) / (double)s->params.temperature);
 }
 
-/* Cuts the ordered head by top-k, top-p and min-p.  As weights fall, each of them keeps a prefix.
- * The i-th best candidate stands at cand[n_vocab - 1 - i], its weight at weight[i].  Returns >= 1.
- */
+/* Cuts n_cand candidates, of which there are more than top_k when top-k is on, by top-k, top-p and
+ * min-p.  As weights fall, each of them keeps a prefix; it stands in order at cand[0 ..], with its
+ * weights.  Returns >= 1. */
 static uint32_t
-keep_head(ks_sampler *s, float max)
+keep_head(ks_sampler *s, uint32_t n_cand, float max)
 {
   const ks_sampler_params *p = &s->params;
-  uint32_t n = s->n_vocab, n_head = p->top_k > 0 && p->top_k < n ? p->top_k : n, n_kept = 0;
+  const bool has_k = p->top_k > 0 && p->top_k < s->n_vocab;
+  const uint32_t n_head = has_k && p->top_k < n_cand ? p->top_k : n_cand;
+  uint32_t n_kept = 0, n_sorted = 0;
   double total = 0.0, sum = 0.0;
 
-  if (n_head == n) {
-    for (uint32_t i = 0; i < n; i++)
-      total += weight_of(s, s->cand[i].logit, max);
-  } else {
-    for (uint32_t i = 0; i < n_head; i++) {
-      s->weight[i] = weight_of(s, pop_best(s->cand, n - i).logit, max);
-      total += s->weight[i];
-    }
-  }
+  for (uint32_t i = 0; !has_k && p->top_p < 1.0f && i < n_cand; i++)
+    total += weight_of(s, s->cand[i], max);
   while (n_kept < n_head) {
-    if (n_head == n)
-      s->weight[n_kept] = weight_of(s, pop_best(s->cand, n - n_kept).logit, max);
+    if (n_kept == n_sorted) {
+      uint32_t n = has_k ? n_head : n_sorted > 0 ? n_sorted : FIRST_CHUNK;
+
+      n = n < n_head - n_sorted ? n : n_head - n_sorted;
+      select_best(s->cand + n_sorted, n_cand - n_sorted, n);
+      sort_keys(s->cand + n_sorted, n);
+      for (n += n_sorted; n_sorted < n; n_sorted++) {
+        s->weight[n_sorted] = weight_of(s, s->cand[n_sorted], max);
+        total += has_k ? s->weight[n_sorted] : 0.0;
+      }
+    }
     if (n_kept > 0 && s->weight[n_kept] < (double)p->min_p) /* the best one's weight is 1 */
       break;
     sum += s->weight[n_kept++];
@@ -297,39 +464,43 @@ keep_head(ks_sampler *s, float max)
   return n_kept;
 }
 
+/* Draws from the first n candidates with their weights; the first one only by rounding. */
+static ks_token
+draw(ks_sampler *s, uint32_t n)
+{
+  double sum = 0.0, left;
+
+  for (uint32_t i = 0; i < n; i++)
+    sum += s->weight[i];
+  left = draw_uniform(s) * sum;
+  for (uint32_t i = 0; i < n; i++) {
+    if (left < s->weight[i])
+      return key_id(s->cand[i]);
+    left -= s->weight[i];
+  }
+  return key_id(s->cand[0]);
+}
+
 ks_token
 ks_sampler_pick(ks_sampler *s, const float *logits)
 {
   const ks_sampler_params *p = &s->params;
-  uint32_t n = s->n_vocab, n_kept = n;
-  bool ordered = p->top_k > 0 || p->top_p < 1.0f || p->min_p > 0.0f;
-  ks_token best;
-  double sum = 0.0, left;
-  float max;
+  const uint64_t best = find_best(s, logits);
+  const float max = key_logit(best);
+  double reach = NOTHING;
+  uint32_t n;
 
-  if (p->temperature == 0.0f)
-    return pick_greedy(s, logits);
-  best = pick_greedy(s, logits);
-  max = penalised_logit(s, logits, (uint32_t)best);
-  if (isinf(max)) /* nothing to weigh: all impossible, or one certain */
-    return best;
+  if (p->temperature == 0.0f || isinf(max)) /* inf: all impossible, or one certain */
+    return key_id(best);
+  if (p->top_k > 0 && p->top_k < s->n_vocab)
+    return draw(s, keep_head(s, collect(s, logits, bound_top_k(s)), max));
+  /* Without top-p nothing below min-p counts; one more than it tells, for the logarithm's error. */
+  if (p->top_p == 1.0f && p->min_p > 0.0f)
+    reach = 1.0 - log((double)p->min_p);
+  n = collect(s, logits, bound_weight(s, max, reach));
+  if (p->top_p < 1.0f || p->min_p > 0.0f || p->top_k > 0)
+    return draw(s, keep_head(s, n, max));
   for (uint32_t i = 0; i < n; i++)
-    s->cand[i] = (candidate){penalised_logit(s, logits, i), (ks_token)i};
-  if (ordered) {
-    for (uint32_t i = n / 2; i-- > 0;)
-      sift_down(s->cand, n, i);
-    n_kept = keep_head(s, max);
-  } else {
-    for (uint32_t i = 0; i < n; i++)
-      s->weight[i] = weight_of(s, s->cand[i].logit, max);
-  }
-  for (uint32_t i = 0; i < n_kept; i++)
-    sum += s->weight[i];
-  left = draw_uniform(s) * sum;
-  for (uint32_t i = 0; i < n_kept; i++) {
-    if (left < s->weight[i])
-      return s->cand[ordered ? n - 1 - i : i].id;
-    left -= s->weight[i];
-  }
-  return best; /* only by rounding */
+    s->weight[i] = weight_of(s, s->cand[i], max);
+  return draw(s, n);
 }

@@ -43,9 +43,26 @@ typedef struct ks_cpu_matmul_fns {
   void (*act_row)(ks_act act, float *z, size_t n);
 } ks_cpu_matmul_fns;
 
+/* BF16 weights in fast mode where the processor multiplies pairs of bfloat16.  Panels and rounded
+ * activations hold pairs of neighbouring columns, a word each; an odd last column gets a 0. */
+typedef struct ks_cpu_bf16_fns {
+  uint32_t panel_rows, tile_tok;
+  /* n values to the nearest bfloat16, ties to even; out has room for an even number of them */
+  void (*round_row)(const float *x, size_t n, uint16_t *out);
+  void (*multiply_rows)(const ks_rows_job *job); /* rounds job->x by itself */
+  /* n_row <= panel_rows rows, first n_k columns -> panel [(n_k + 1) / 2, panel_rows] */
+  void (*fill_panel)(const unsigned char *rows, size_t row_bytes, size_t n_row, size_t n_k,
+                     uint32_t *panel);
+  /* as multiply_tile above; n_pair and x_stride count pairs */
+  void (*multiply_tile)(const uint32_t *panel, size_t n_pair, const uint16_t *x, size_t x_stride,
+                        size_t n_tok, float *c, size_t c_stride, bool add);
+} ks_cpu_bf16_fns;
+
 #if defined(__x86_64__)
 extern const ks_cpu_matmul_fns ks_cpu_matmul_avx2;
 extern const ks_cpu_matmul_fns ks_cpu_matmul_avx512;
+extern const ks_cpu_bf16_fns ks_cpu_matmul_bf16;          /* where KS_BUILT_AVX512BF16 is set */
+extern const ks_cpu_bf16_fns ks_cpu_matmul_bf16_emulated; /* in the tests only */
 #endif
 
 KS_END_DECLS

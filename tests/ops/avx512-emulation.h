@@ -11,6 +11,7 @@
 #include <simde/x86/avx512.h>
 
 #include <immintrin.h>
+#include <string.h>
 
 static inline __m512
 ks_emu_join_ps(__m256 lo, __m256 hi)
@@ -69,5 +70,41 @@ ks_emu_cvtepu8_epi32(__m128i x)
 }
 #undef _mm512_cvtepu8_epi32
 #define _mm512_cvtepu8_epi32(x) ks_emu_cvtepu8_epi32(x)
+
+/* One value to bfloat16, ties to even; as the instruction does, without denormal numbers. */
+static inline unsigned short
+ks_emu_round_bf16(float x)
+{
+  unsigned bits, exponent;
+
+  memcpy(&bits, &x, sizeof(bits));
+  exponent = bits >> 23 & 0xff;
+  if (exponent == 0)
+    return (unsigned short)(bits >> 16 & 0x8000);
+  if (exponent == 0xff)
+    return (unsigned short)(bits >> 16 | ((bits & 0x7fffff) != 0 ? 0x40 : 0));
+  return (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static inline __m512bh
+ks_emu_cvtne2ps_pbh(__m512 high, __m512 low)
+{
+  unsigned short rounded[32];
+  float values[32];
+  __m512bh out;
+
+  _mm512_storeu_ps(values, low);
+  _mm512_storeu_ps(values + 16, high);
+  for (int i = 0; i < 32; i++)
+    rounded[i] = ks_emu_round_bf16(values[i]);
+  memcpy(&out, rounded, sizeof(out));
+  return out;
+}
+#undef _mm512_cvtne2ps_pbh
+#define _mm512_cvtne2ps_pbh(high, low) ks_emu_cvtne2ps_pbh(high, low)
+
+/* The 256-bit instructions of AVX-VNNI are those of AVX512_VNNI under another name. */
+#undef _mm256_dpbusd_avx_epi32
+#define _mm256_dpbusd_avx_epi32(sum, a, b) simde_mm256_dpbusd_epi32(sum, a, b)
 
 #endif

@@ -101,6 +101,9 @@ typedef struct ks_packed_group {
 void ks_packed_read_group(ks_dtype dtype, const unsigned char *strip, size_t g, uint32_t strip_rows,
                           ks_packed_group *out);
 
+#if defined(__x86_64__)
+extern const ks_cpu_packed_fns ks_cpu_packed_avx2;
+#endif
 /* The table for an instruction set; never NULL.  vnni: with its eight-bit dot products. */
 const ks_cpu_packed_fns *ks_cpu_packed_get(ks_isa isa, bool vnni);
 

@@ -14,11 +14,15 @@
 #include <unistd.h>
 
 #define RANGE_UNIT ((size_t)64 << 10)
+#define HUGE_UNIT ((size_t)2 << 20) /* a range begins on one, so that its slabs can be huge pages  \
+                                     */
 
 typedef struct range {
   struct range *next;
   unsigned char *base;
   size_t n_bytes, committed_bytes;
+  void *mapped; /* what was reserved: base and the bytes before it */
+  size_t mapped_bytes;
 } range;
 
 struct ks_dev {
@@ -242,23 +246,41 @@ static ks_status
 cpu_range_new(ks_dev *dev, size_t n_bytes, ks_dptr *out, ks_error *err)
 {
   range *r = ks_mem_new(dev->alloc, KS_MEM_HOST, 1, sizeof(*r));
-  void *base;
+  size_t mapped_bytes;
+  void *mapped = MAP_FAILED;
 
   assert(n_bytes % RANGE_UNIT == 0);
   if (r == NULL)
     return ks_fail(err, KS_ERR_NOMEM, "no memory for a range of %zu bytes", n_bytes);
-  base = mmap(NULL, n_bytes > 0 ? n_bytes : RANGE_UNIT, PROT_NONE,
-              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base == MAP_FAILED) {
+  if (ks_add_size(n_bytes, HUGE_UNIT, &mapped_bytes))
+    mapped =
+        mmap(NULL, mapped_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) {
     ks_mem_free(r);
     return ks_fail(err, KS_ERR_NOMEM, "the system refused an address range of %zu bytes", n_bytes);
   }
-  r->base = base;
+  r->mapped = mapped;
+  r->mapped_bytes = mapped_bytes;
+  r->base = (unsigned char *)mapped + (HUGE_UNIT - (uintptr_t)mapped % HUGE_UNIT) % HUGE_UNIT;
   r->n_bytes = n_bytes;
   r->next = dev->ranges;
   dev->ranges = r;
-  *out = (ks_dptr)(uintptr_t)base;
+  *out = (ks_dptr)(uintptr_t)r->base;
   return KS_OK;
+}
+
+/* Asks for huge pages where a commit covers them whole: what becomes resident at the first touch is
+ * then no more than what was committed. */
+static void
+ask_for_huge_pages(const range *r, size_t offset, size_t n_bytes)
+{
+  const size_t begin = (offset + HUGE_UNIT - 1) / HUGE_UNIT * HUGE_UNIT;
+  const size_t end = (offset + n_bytes) / HUGE_UNIT * HUGE_UNIT;
+
+#ifdef MADV_HUGEPAGE
+  if (begin < end)
+    (void)madvise(r->base + begin, end - begin, MADV_HUGEPAGE);
+#endif
 }
 
 static ks_status
@@ -277,6 +299,7 @@ cpu_range_commit(ks_dev *dev, ks_dptr base, size_t offset, size_t n_bytes, ks_er
     return ks_fail(err, KS_ERR_NOMEM, "the system refused %zu more bytes of keys and values",
                    n_bytes);
   }
+  ask_for_huge_pages(r, offset, n_bytes);
   r->committed_bytes += n_bytes;
   return KS_OK;
 }
@@ -309,7 +332,7 @@ cpu_range_free(ks_dev *dev, ks_dptr base, size_t n_bytes)
   while (*link != r)
     link = &(*link)->next;
   *link = r->next;
-  (void)munmap(r->base, n_bytes > 0 ? n_bytes : RANGE_UNIT);
+  (void)munmap(r->mapped, r->mapped_bytes);
   if (r->committed_bytes > 0)
     ks_alloc_uncharge(dev->alloc, KS_MEM_KV, r->committed_bytes);
   ks_mem_free(r);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define COMMIT_UNIT ((size_t)KS_KV_UNIT_BYTES) /* the backends' granularity */
-#define SLAB_LARGE ((size_t)1 << 20)           /* slabs of a pool of the usual size */
+#define SLAB_LARGE ((size_t)2 << 20)           /* slabs of a pool of the usual size: a huge page */
 #define SLAB_LARGE_FROM ((size_t)16 << 20)
 
 static size_t

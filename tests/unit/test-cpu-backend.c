@@ -5,6 +5,8 @@
 #include "engine/backend.h"
 #include "tests/ks-test.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -106,6 +108,55 @@ KS_TEST(cpu_backend, ranges_give_memory_back)
   KS_ASSERT_EQ(ks_alloc_get_bytes(a, KS_MEM_KV), 3 * UNIT);
   be.t->range_free(be.dev, range, 1024 * UNIT);
   KS_ASSERT_EQ(ks_alloc_get_bytes(a, KS_MEM_KV), 0);
+  ks_backend_close(&be);
+  ks_alloc_free(a);
+}
+
+/* True when the mapping that holds p asked for huge pages ("hg" among its flags). */
+static bool
+asked_for_huge_pages(ks_dptr p)
+{
+  FILE *f = fopen("/proc/self/smaps", "r");
+  char line[512];
+  bool inside = false, found = false;
+
+  KS_ASSERT(f != NULL);
+  while (fgets(line, sizeof(line), f) != NULL) {
+    unsigned long long begin, end;
+
+    if (sscanf(line, "%llx-%llx ", &begin, &end) == 2)
+      inside = p >= begin && p < end;
+    else if (inside && strncmp(line, "VmFlags:", 8) == 0)
+      found = strstr(line, " hg") != NULL;
+  }
+  fclose(f);
+  return found;
+}
+
+/* Keys and values lie in huge pages where a commit covers one whole, and nowhere else: a first
+ * touch never brings more than was committed. */
+KS_TEST(cpu_backend, ranges_in_huge_pages)
+{
+  const size_t huge = 32 * UNIT;
+  ks_alloc *a = ks_alloc_new();
+  ks_backend be = open_cpu(a, 1);
+  ks_dptr range;
+  bool system_has_them = access("/sys/kernel/mm/transparent_hugepage/enabled", R_OK) == 0;
+
+  KS_ASSERT_OK(be.t->range_new(be.dev, 5 * huge, &range, NULL));
+  KS_ASSERT_EQ(range % huge, 0);
+  KS_ASSERT_OK(be.t->range_commit(be.dev, range, 0, 2 * huge, NULL));
+  KS_ASSERT_OK(be.t->range_commit(be.dev, range, 2 * huge, huge - UNIT, NULL));
+  KS_ASSERT_EQ(asked_for_huge_pages(range), system_has_them);
+  KS_ASSERT_EQ(asked_for_huge_pages(range + 2 * huge - 1), system_has_them);
+  KS_ASSERT(!asked_for_huge_pages(range + 2 * huge));
+  memset((char *)(uintptr_t)range, 1, 1);
+  memset((char *)(uintptr_t)range + 2 * huge, 1, 1);
+  KS_ASSERT_LE(count_resident(range + 2 * huge, 4 * UNIT), (size_t)sysconf(_SC_PAGESIZE));
+  be.t->range_drop(be.dev, range, huge, 2 * huge - UNIT);
+  KS_ASSERT_EQ(ks_alloc_get_bytes(a, KS_MEM_KV), huge);
+  KS_ASSERT_EQ(((char *)(uintptr_t)range)[0], 1);
+  be.t->range_free(be.dev, range, 5 * huge);
   ks_backend_close(&be);
   ks_alloc_free(a);
 }

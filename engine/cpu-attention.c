@@ -15,9 +15,9 @@
 #include <math.h>
 #include <string.h>
 
-#define FEW_ROWS 12u /* up to here unpacking a block costs more than it saves */
-#define PREFETCH 2u  /* pages asked for ahead of use */
-#define MIN_ROWS 24u /* tiles are not made smaller than this for the sake of balance */
+#define FEW_ROWS 12u         /* up to here unpacking a block costs more than it saves */
+#define PREFETCH_BYTES 3072u /* asked for so far ahead of use */
+#define MIN_ROWS 24u         /* tiles are not made smaller than this for the sake of balance */
 
 /* Sizes of one call, the same on every member. */
 typedef struct attn_shape {
@@ -106,7 +106,7 @@ find_pos(const ks_cpu_stream *s, uint32_t n, uint32_t value)
 {
   uint32_t lo = 0, hi = n;
 
-  if (n == 0 || ks_cpu_pos_get(s, 0) >= value)
+  if (n == 0 || value == 0 || ks_cpu_pos_get(s, 0) >= value)
     return 0;
   if (ks_cpu_pos_get(s, n - 1) < value)
     return n;
@@ -218,33 +218,34 @@ result_get(const attn_shape *shape, uint32_t member, uint32_t h)
   return shape->ctx->shared + norms_bytes(shape) + ((size_t)member * shape->n_kv_head + h) * bytes;
 }
 
-/* Asks for the keys or values of a page before they are needed: pages of a stream lie far apart, so
- * the processor does not guess them. */
-static void
-prefetch_page(const ks_cpu_stream *stream, uint32_t entry, bool values)
+/* Keys or values from entry on: what lies there is wanted soon. */
+static const unsigned char *
+plane_at(const ks_cpu_stream *stream, uint32_t entry, bool values)
 {
-  const ks_cpu_slots slots = ks_cpu_slots_get(stream, entry, KS_ATTN_KEYS);
-  const unsigned char *from = values ? slots.v : slots.k;
-  const size_t n = slots.n * (values ? stream->layout->v_row_bytes : stream->layout->k_row_bytes);
+  const ks_cpu_slots slots = ks_cpu_slots_get(stream, entry, 1);
 
-  for (size_t i = 0; i < n; i += 64)
-    __builtin_prefetch(from + i, 0, 3);
+  return values ? slots.v : slots.k;
 }
 
-/* Prefetches what comes PREFETCH pages after page e of the keys or values of a block; behind its
- * keys come its values, and behind those the keys of the next block, up to stop. */
-static void
-prefetch_ahead(const ks_cpu_stream *stream, uint32_t first, uint32_t n, uint32_t e, bool values,
-               uint32_t stop)
+/* What is read when PREFETCH_BYTES more have been read behind entry e of the keys or values of a
+ * block; behind its keys come its values, and behind those the keys of the next block, up to stop.
+ * NULL at the end. */
+static const unsigned char *
+ahead_of(const ks_cpu_stream *stream, uint32_t first, uint32_t n, uint32_t e, bool values,
+         uint32_t stop)
 {
-  const uint32_t ahead = e + PREFETCH * stream->layout->page_entries;
+  const ks_kv_layout *layout = stream->layout;
+  const size_t run_bytes = layout->page_entries * layout->k_row_bytes;
+  const uint32_t n_run = (uint32_t)((PREFETCH_BYTES + run_bytes - 1) / run_bytes);
+  const uint32_t ahead = e + n_run * layout->page_entries;
 
   if (ahead < n)
-    prefetch_page(stream, first + ahead, values);
-  else if (!values && ahead < 2 * n)
-    prefetch_page(stream, first + ahead - n, true);
-  else if (values && first + ahead < stop)
-    prefetch_page(stream, first + ahead, false);
+    return plane_at(stream, first + ahead, values);
+  if (!values && ahead < 2 * n)
+    return plane_at(stream, first + ahead - n, true);
+  if (values && first + ahead < stop)
+    return plane_at(stream, first + ahead, false);
+  return NULL;
 }
 
 /* One block of at most KS_ATTN_KEYS entries, read where it lies; more blocks follow up to stop. */
@@ -256,9 +257,9 @@ attend_in_place(ks_attn_tile *tile, const attn_shape *shape, const ks_cpu_stream
 
   for (uint32_t e = 0; e < n;) {
     const ks_cpu_slots slots = ks_cpu_slots_get(stream, first + e, n - e);
-    const ks_cpu_rows rows = {slots.k, layout->k_row_bytes, slots.n};
+    const ks_cpu_rows rows = {slots.k, layout->k_row_bytes, slots.n,
+                              ahead_of(stream, first, n, e, false, stop)};
 
-    prefetch_ahead(stream, first, n, e, false, stop);
     shape->vec->qk[shape->kind](tile->s + e, KS_ATTN_KEYS, tile->q, tile->k_pad, tile->n_row, rows,
                                 tile->k_dim);
     e += slots.n;
@@ -266,9 +267,9 @@ attend_in_place(ks_attn_tile *tile, const attn_shape *shape, const ks_cpu_stream
   ks_attn_tile_softmax(tile, shape->vec, first, n);
   for (uint32_t e = 0; e < n;) {
     const ks_cpu_slots slots = ks_cpu_slots_get(stream, first + e, n - e);
-    const ks_cpu_rows rows = {slots.v, layout->v_row_bytes, slots.n};
+    const ks_cpu_rows rows = {slots.v, layout->v_row_bytes, slots.n,
+                              ahead_of(stream, first, n, e, true, stop)};
 
-    prefetch_ahead(stream, first, n, e, true, stop);
     shape->vec->pv[shape->kind](tile->acc, tile->v_pad, tile->s + e, KS_ATTN_KEYS, tile->n_row,
                                 rows, tile->v_dim);
     e += slots.n;

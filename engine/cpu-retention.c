@@ -56,7 +56,7 @@ gate_output(const ks_cpu_ctx *ctx, const ks_op_gate *op, const float *u, uint32_
   const size_t n_gate = op->w3.n_in, n_head = op->w3.n_out;
   const float *b3 = ks_cpu_ptr(op->b3);
   float *log_beta = ks_cpu_ptr(op->log_beta);
-  const ks_cpu_rows rows = {ks_cpu_ptr(op->w3.data), op->w3.row_bytes, n_head};
+  const ks_cpu_rows rows = {ks_cpu_ptr(op->w3.data), op->w3.row_bytes, n_head, NULL};
   size_t begin, end;
 
   ks_cpu_slice(op->n_tok, member, n_member, &begin, &end);

@@ -35,6 +35,8 @@ typedef struct ks_cpu_rows {
   const unsigned char *data;
   size_t row_bytes;
   size_t n_row;
+  const unsigned char *ahead; /* rows of this size that are wanted soon, or NULL: the processor is
+                                 asked for them on the way */
 } ks_cpu_rows;
 
 typedef struct ks_cpu_vec_fns {

@@ -18,13 +18,14 @@ KS_BEGIN_DECLS
 /* n_elem elements, whole blocks, from any address to f32. */
 typedef void (*ks_unpack_fn)(ks_dtype dtype, const void *blocks, float *dst, size_t n_elem);
 
-/* Rows of one weight times one token. */
+/* Rows of one weight times a few tokens. */
 typedef struct ks_rows_job {
   ks_dtype dtype;
   const unsigned char *rows;
-  size_t row_bytes, n_row, n_in;
-  const float *x; /* [n_in]; packed where the type asks for it */
-  float *out;     /* [n_row] */
+  size_t row_bytes, n_row, n_in, n_tok;
+  const float *x;              /* [n_tok, n_in]; packed where the type asks for it */
+  float *out;                  /* [n_tok, n_row] */
+  size_t x_stride, out_stride; /* floats from token to token */
 } ks_rows_job;
 
 typedef struct ks_cpu_matmul_fns {
@@ -32,7 +33,7 @@ typedef struct ks_cpu_matmul_fns {
   ks_unpack_fn unpack[KS_N_DTYPE];
   void (*multiply_rows[KS_N_DTYPE])(const ks_rows_job *job);
   bool wants_packed[KS_N_DTYPE]; /* multiply_rows reads x in the order of pack */
-  /* x in the order in which nibbles are taken apart; n_in is a multiple of 32. */
+  /* x in the order in which codes are taken apart; n_in is a multiple of 32. */
   size_t (*pack_size)(size_t n_in); /* floats */
   void (*pack)(const float *x, size_t n_in, float *out);
   /* rows [panel_rows], row_stride apart, first n_k columns -> panel [n_k, panel_rows] */

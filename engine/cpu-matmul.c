@@ -51,13 +51,16 @@ plain_multiply_rows(const ks_rows_job *job)
 
   for (size_t r = 0; r < job->n_row; r++) {
     const unsigned char *row = job->rows + r * job->row_bytes;
+    float *out = job->out + r;
 
-    job->out[r] = 0;
+    for (size_t t = 0; t < job->n_tok; t++)
+      out[t * job->out_stride] = 0;
     for (size_t k = 0; k < job->n_in; k += SUPER_K) {
       size_t n = job->n_in - k < SUPER_K ? job->n_in - k : SUPER_K;
 
       ks_dequantise_row(job->dtype, row + k / info->block_elems * info->block_bytes, w, n);
-      job->out[r] += dot(w, job->x + k, n);
+      for (size_t t = 0; t < job->n_tok; t++)
+        out[t * job->out_stride] += dot(w, job->x + t * job->x_stride + k, n);
     }
   }
 }
@@ -331,14 +334,18 @@ multiply_few(const ks_cpu_matmul_fns *fns, const plan *p, const ks_op_linear *op
                      .rows = weight_at(w, row0, 0),
                      .row_bytes = w->row_bytes,
                      .n_row = n_row,
-                     .n_in = w->n_in};
+                     .n_in = w->n_in,
+                     .n_tok = op->n_tok,
+                     .x = ks_cpu_ptr(op->x),
+                     .x_stride = x_stride(op),
+                     .out = c,
+                     .out_stride = p->unit_rows};
 
-  for (size_t t = 0; t < op->n_tok; t++) {
-    job.x = fns->wants_packed[w->dtype] ? scratch + p->packed_at + t * p->pack_floats
-                                        : (const float *)ks_cpu_ptr(op->x) + t * x_stride(op);
-    job.out = c + t * p->unit_rows;
-    fns->multiply_rows[w->dtype](&job);
+  if (fns->wants_packed[w->dtype]) {
+    job.x = scratch + p->packed_at;
+    job.x_stride = p->pack_floats;
   }
+  fns->multiply_rows[w->dtype](&job);
 }
 
 /* --- epilogue --- */

@@ -98,7 +98,7 @@ matrix_new(bench *b, ks_dtype dtype, uint32_t n_in, uint32_t n_out)
       m.values[(size_t)r * n_in + i] = row[i];
   }
   ks_mem_free(row);
-  m.w = (ks_weight){(ks_dptr)(uintptr_t)(m.bytes + 1), dtype, n_in, n_out, row_bytes};
+  m.w = (ks_weight){(ks_dptr)(uintptr_t)(m.bytes + 1), dtype, n_in, n_out, row_bytes, 0};
   return m;
 }
 

@@ -1,5 +1,6 @@
 /* peer-llama.c - the peer's side of the speed measurement: llama.cpp behind speed-server.h.
- * Usage: peer-llama MODEL THREADS CONTEXT FLASH(0|1) KV(f16|f32|q8_0)
+ * Usage: peer-llama MODEL THREADS CONTEXT FLASH(0|1) KV(f16|f32|q8_0) REPACK(0|1)
+ * REPACK: weights in the types that its kernels prefer, where it has one for the file's type.
  * Built by build-peer.sh, never part of the project's own build or tests. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/bench/speed-server.h"
@@ -42,6 +43,14 @@ peer_eval(void *user, const int32_t *ids, int32_t n)
   return NULL;
 }
 
+static int32_t
+peer_choose(void *user)
+{
+  peer *p = user;
+
+  return speed_argmax(llama_get_logits_ith(p->ctx, -1), p->n_vocab);
+}
+
 static const char *
 peer_decode(void *user, int32_t id, int32_t *out_next)
 {
@@ -50,28 +59,30 @@ peer_decode(void *user, int32_t id, int32_t *out_next)
 
   if (llama_decode(p->ctx, llama_batch_get_one(&token, 1)) != 0)
     return "llama_decode failed";
-  *out_next = speed_argmax(llama_get_logits_ith(p->ctx, -1), p->n_vocab);
+  *out_next = peer_choose(p);
   return NULL;
 }
 
-int
-main(int argc, char **argv)
+static const char *
+peer_rewind(void *user, int32_t n)
 {
-  struct llama_model_params mp = llama_model_default_params();
-  struct llama_context_params cp = llama_context_default_params();
-  struct llama_model *model;
-  peer p = {NULL, 0};
-  speed_ops ops = {&p, peer_clear, peer_eval, peer_decode, 0};
+  llama_memory_t memory = llama_get_memory(((peer *)user)->ctx);
 
-  if (argc != 6) {
-    fprintf(stderr, "usage: peer-llama MODEL THREADS CONTEXT FLASH KV\n");
-    return 2;
-  }
-  llama_log_set(quiet, NULL);
-  llama_backend_init();
-  model = llama_model_load_from_file(argv[1], mp);
-  if (model == NULL)
-    return 1;
+  return llama_memory_seq_rm(memory, 0, n, -1) ? NULL : "its cache cannot go back";
+}
+
+static const char *
+peer_threads(void *user, int32_t n)
+{
+  llama_set_n_threads(((peer *)user)->ctx, n, n);
+  return NULL;
+}
+
+static struct llama_context_params
+context_params(char **argv)
+{
+  struct llama_context_params cp = llama_context_default_params();
+
   cp.n_ctx = (uint32_t)strtoul(argv[3], NULL, 10);
   cp.n_batch = 512;
   cp.n_ubatch = 512;
@@ -81,8 +92,36 @@ main(int argc, char **argv)
   cp.type_k = cp.type_v = strcmp(argv[5], "f32") == 0    ? GGML_TYPE_F32
                           : strcmp(argv[5], "q8_0") == 0 ? GGML_TYPE_Q8_0
                                                          : GGML_TYPE_F16;
+  cp.swa_full = false; /* as its own tools do: layers with a window keep no more than it */
   cp.no_perf = true;
-  p.ctx = llama_init_from_model(model, cp);
+  return cp;
+}
+
+int
+main(int argc, char **argv)
+{
+  struct llama_model_params mp = llama_model_default_params();
+  struct llama_model *model;
+  peer p = {NULL, 0};
+  speed_ops ops = {.user = &p,
+                   .clear = peer_clear,
+                   .eval = peer_eval,
+                   .decode = peer_decode,
+                   .choose = peer_choose,
+                   .rewind = peer_rewind,
+                   .threads = peer_threads};
+
+  if (argc != 7) {
+    fprintf(stderr, "usage: peer-llama MODEL THREADS CONTEXT FLASH KV REPACK\n");
+    return 2;
+  }
+  llama_log_set(quiet, NULL);
+  llama_backend_init();
+  mp.use_extra_bufts = argv[6][0] == '1';
+  model = llama_model_load_from_file(argv[1], mp);
+  if (model == NULL)
+    return 1;
+  p.ctx = llama_init_from_model(model, context_params(argv));
   if (p.ctx == NULL)
     return 1;
   ops.n_vocab = p.n_vocab = llama_vocab_n_tokens(llama_model_get_vocab(model));

@@ -34,6 +34,14 @@ side_eval(void *user, const int32_t *ids, int32_t n)
   return ks_timeline_eval(s->tl, ids, (uint32_t)n, NULL, &s->err) == KS_OK ? NULL : s->err.text;
 }
 
+static int32_t
+side_choose(void *user)
+{
+  side *s = user;
+
+  return speed_argmax(ks_timeline_get_logits(s->tl), s->n_vocab);
+}
+
 static const char *
 side_decode(void *user, int32_t id, int32_t *out_next)
 {
@@ -41,7 +49,59 @@ side_decode(void *user, int32_t id, int32_t *out_next)
 
   if (ks_timeline_eval(s->tl, &id, 1, NULL, &s->err) != KS_OK)
     return s->err.text;
-  *out_next = speed_argmax(ks_timeline_get_logits(s->tl), s->n_vocab);
+  *out_next = side_choose(s);
+  return NULL;
+}
+
+static const char *
+side_tokens(void *user, char *text)
+{
+  side *s = user;
+  ks_token_list list;
+
+  ks_token_list_init(&list, s->alloc);
+  text += strspn(text, " ");
+  if (ks_tokenizer_encode(ks_model_get_tokenizer(s->model), text, strlen(text),
+                          KS_ENCODE_ADD_SPECIAL, &list, &s->err) != KS_OK)
+    return s->err.text;
+  printf("{\"ids\": [");
+  for (size_t i = 0; i < list.n; i++)
+    printf("%s%d", i > 0 ? ", " : "", list.ids[i]);
+  printf("]}\n");
+  ks_token_list_done(&list);
+  return NULL;
+}
+
+/* Multiplications and bytes of the matrices that one token passes through, from the file's own
+ * blocks. */
+static void
+count_weight(const ks_weight *w, double *n_mul, double *n_bytes)
+{
+  if (w->data == 0)
+    return;
+  *n_mul += (double)w->n_in * w->n_out;
+  *n_bytes += (double)w->row_bytes * w->n_out;
+}
+
+static const char *
+side_info(void *user)
+{
+  side *s = user;
+  const ks_model_shape *shape = ks_model_get_shape(s->model);
+  double layer_mul = 0, layer_bytes = 0, head_mul = 0, head_bytes = 0;
+
+  for (uint32_t i = 0; i < shape->n_layer; i++) {
+    const ks_layer *l = ks_model_get_layer(s->model, i);
+    const ks_weight *all[] = {&l->wq, &l->wk, &l->wv, &l->wo, &l->w_gate, &l->w_up, &l->w_down};
+
+    for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
+      count_weight(all[k], &layer_mul, &layer_bytes);
+  }
+  count_weight(ks_model_get_output(s->model), &head_mul, &head_bytes);
+  printf("{\"layer_mul\": %.0f, \"layer_bytes\": %.0f, \"head_mul\": %.0f, \"head_bytes\": %.0f, "
+         "\"weight_bytes\": %llu}\n",
+         layer_mul, layer_bytes, head_mul, head_bytes,
+         (unsigned long long)ks_model_get_weight_bytes(s->model));
   return NULL;
 }
 
@@ -112,7 +172,13 @@ int
 main(int argc, char **argv)
 {
   side s = {0};
-  speed_ops ops = {&s, side_clear, side_eval, side_decode, 0};
+  speed_ops ops = {.user = &s,
+                   .clear = side_clear,
+                   .eval = side_eval,
+                   .decode = side_decode,
+                   .choose = side_choose,
+                   .tokens = side_tokens,
+                   .info = side_info};
   int rc = 1;
 
   if (argc != 8) {

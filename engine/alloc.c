@@ -2,7 +2,9 @@
  * Each block is preceded by a header of 64 bytes that names its allocator, kind and size, so that
  * freeing needs no more than the pointer.  The counters include header and padding: they say what
  * was asked of the system, not what the caller can use. Fresh memory comes from calloc: large
- * blocks are then zero pages that cost nothing until touched. */
+ * blocks are then zero pages that cost nothing until touched.  Large blocks of weights are mapped
+ * for themselves, with huge pages where the system has them: reading them is then bound by the
+ * memory and not by translating addresses. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/alloc.h"
 
@@ -10,9 +12,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define ALIGN 64u
 #define OVERHEAD (2 * (size_t)ALIGN) /* header, and room to align the block */
+#define PAGE ((size_t)4 << 10)
+#define HUGE_PAGE ((size_t)2 << 20)
+#define HUGE_LEAST ((size_t)4 << 20) /* blocks of weights from here on are mapped */
 
 struct ks_alloc {
   atomic_uint_least64_t bytes[KS_N_MEM_KIND];
@@ -25,8 +31,8 @@ struct ks_alloc {
 
 typedef struct block_header {
   ks_alloc *alloc;
-  void *base; /* what calloc returned */
-  size_t n_bytes;
+  void *base; /* what calloc or mmap returned */
+  size_t n_bytes, n_total;
   ks_mem_kind kind;
 } block_header;
 
@@ -154,24 +160,57 @@ ks_alloc_uncharge(ks_alloc *a, ks_mem_kind kind, uint64_t n_bytes)
     atomic_fetch_sub(&a->limited_bytes, n_bytes);
 }
 
+static bool
+is_mapped(ks_mem_kind kind, size_t n_bytes)
+{
+  return kind == KS_MEM_WEIGHTS && n_bytes >= HUGE_LEAST;
+}
+
+/* n_total bytes whose second page begins a huge page; the header lies at the end of the first. */
+static unsigned char *
+map_huge(size_t n_total)
+{
+  unsigned char *base, *p;
+  size_t front, n_map;
+
+  if (!ks_add_size(n_total, HUGE_PAGE, &n_map))
+    return NULL;
+  base = mmap(NULL, n_map, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (base == MAP_FAILED)
+    return NULL;
+  front = (HUGE_PAGE - ((uintptr_t)base + PAGE) % HUGE_PAGE) % HUGE_PAGE;
+  p = base + front;
+  if (front > 0)
+    (void)munmap(base, front);
+  if (front < HUGE_PAGE)
+    (void)munmap(p + n_total, HUGE_PAGE - front);
+#ifdef MADV_HUGEPAGE
+  (void)madvise(p + PAGE, n_total - PAGE, MADV_HUGEPAGE); /* small pages are correct, only slower */
+#endif
+  return p;
+}
+
 void *
 ks_mem_new(ks_alloc *a, ks_mem_kind kind, size_t n, size_t size)
 {
   size_t n_bytes, n_total;
   unsigned char *base, *p;
 
-  if (!ks_mul_size(n, size, &n_bytes) || !ks_add_size(n_bytes, OVERHEAD, &n_total))
+  if (!ks_mul_size(n, size, &n_bytes) || !ks_add_size(n_bytes, 2 * PAGE, &n_total))
     return NULL;
+  n_total = is_mapped(kind, n_bytes) ? n_total / PAGE * PAGE : n_bytes + OVERHEAD;
   if (!may_succeed(a) || !take_limited(a, n_total))
     return NULL;
-  base = calloc(1, n_total);
+  base = is_mapped(kind, n_bytes) ? map_huge(n_total) : calloc(1, n_total);
   if (base == NULL) {
     atomic_fetch_sub(&a->limited_bytes, n_total);
     return NULL;
   }
   count_up(a, kind, n_total);
-  p = base + ALIGN + (ALIGN - (uintptr_t)base % ALIGN) % ALIGN;
-  *header_of(p) = (block_header){.alloc = a, .base = base, .n_bytes = n_bytes, .kind = kind};
+  p = is_mapped(kind, n_bytes) ? base + PAGE
+                               : base + ALIGN + (ALIGN - (uintptr_t)base % ALIGN) % ALIGN;
+  *header_of(p) = (block_header){
+      .alloc = a, .base = base, .n_bytes = n_bytes, .n_total = n_total, .kind = kind};
   return p;
 }
 
@@ -198,9 +237,12 @@ ks_mem_free(void *p)
   if (p == NULL)
     return;
   header = *header_of(p);
-  free(header.base);
-  count_down(header.alloc, header.kind, header.n_bytes + OVERHEAD);
-  atomic_fetch_sub(&header.alloc->limited_bytes, header.n_bytes + OVERHEAD);
+  if (is_mapped(header.kind, header.n_bytes))
+    (void)munmap(header.base, header.n_total);
+  else
+    free(header.base);
+  count_down(header.alloc, header.kind, header.n_total);
+  atomic_fetch_sub(&header.alloc->limited_bytes, header.n_total);
 }
 
 char *

@@ -1,8 +1,9 @@
 /* alloc.h - the counted allocator, checked size arithmetic and the per-step arena.
  * Every byte the engine takes from the system goes through one ks_alloc, by kind, so that the
  * window can show it and a test can make any single allocation fail. Counts include the overhead of
- * 128 bytes a block. Invariant: the sum over kinds of current bytes <= limit at every return.
- * Threads: ks_mem_* may be called from any thread; an arena belongs to one thread. */
+ * 128 bytes a block, of two pages at most with weights of 4 MiB and more. Invariant: the sum over
+ * kinds of current bytes <= limit at every return. Threads: ks_mem_* may be called from any thread;
+ * an arena belongs to one thread. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -26,7 +27,8 @@ typedef struct ks_alloc ks_alloc;
 ks_alloc *ks_alloc_new(void);
 void ks_alloc_free(ks_alloc *a); /* NULL is allowed */
 
-/* Upper bound in bytes over all kinds but KS_MEM_WEIGHTS' mapped files; 0 = none. */
+/* Upper bound in bytes over all that ks_mem_new gives (repacked weights too) and what is charged
+ * under other kinds than KS_MEM_WEIGHTS; so mapped files are not limited.  0 = none. */
 void ks_alloc_set_limit(ks_alloc *a, uint64_t limit_bytes);
 /* The next n allocations succeed, every later one fails, until called with -1.  Tests only. */
 void ks_alloc_fail_after(ks_alloc *a, int64_t n);
@@ -41,6 +43,7 @@ KS_CHECK ks_status ks_alloc_charge(ks_alloc *a, ks_mem_kind kind, uint64_t n_byt
 void ks_alloc_uncharge(ks_alloc *a, ks_mem_kind kind, uint64_t n_bytes);
 
 /* Zeroed memory for n elements of size bytes, aligned to 64; NULL on overflow, limit or failure.
+ * KS_MEM_WEIGHTS of 4 MiB and more lie in huge pages where the system has them.
  * n * size == 0 returns a valid pointer. */
 void *ks_mem_new(ks_alloc *a, ks_mem_kind kind, size_t n, size_t size);
 /* Grows or shrinks; new bytes are zeroed.  On failure returns NULL and the old block stays valid.

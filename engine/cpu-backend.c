@@ -5,6 +5,7 @@
  * drives a device. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-isa-internal.h"
+#include "engine/cpu-packed-internal.h"
 #include "engine/cpu-step-internal.h"
 
 #include <assert.h>
@@ -113,8 +114,6 @@ cpu_open(const ks_dev_params *params, ks_dev **out, ks_error *err)
     return status;
   if (params->index > 0)
     return ks_fail(err, KS_ERR_ARG, "there is one CPU device, number 0");
-  if (params->mode != KS_COMPUTE_EXACT)
-    return ks_fail(err, KS_ERR_UNSUPPORTED, "the CPU computes in exact mode only");
   dev = ks_mem_new(params->alloc, KS_MEM_HOST, 1, sizeof(*dev));
   if (dev == NULL)
     return ks_fail(err, KS_ERR_NOMEM, "no memory for the CPU device");
@@ -126,6 +125,7 @@ cpu_open(const ks_dev_params *params, ks_dev **out, ks_error *err)
   dev->ctx.mode = params->mode;
   dev->ctx.matmul = ks_cpu_matmul_get(set->isa);
   dev->ctx.vec = ks_cpu_vec_get(set->isa);
+  dev->ctx.packed = ks_cpu_packed_get(set->isa, set->vnni);
   ks_cpu_step_init(&dev->step, params->alloc);
   status = ks_threads_new(params->alloc, params->n_thread, &dev->ctx.threads, err);
   if (status != KS_OK) {
@@ -209,6 +209,18 @@ cpu_weight_unbind(ks_dev *dev, ks_dptr p, size_t n_bytes)
 {
   if (p != 0)
     ks_alloc_uncharge(dev->alloc, KS_MEM_WEIGHTS, n_bytes);
+}
+
+static size_t
+cpu_repack_bytes(ks_dev *dev, const ks_weight *w)
+{
+  return ks_cpu_repack_bytes(&dev->ctx, w);
+}
+
+static void
+cpu_weight_repack(ks_dev *dev, ks_weight *w, ks_dptr dst)
+{
+  ks_cpu_weight_repack(&dev->ctx, w, dst);
 }
 
 static ks_status
@@ -577,6 +589,8 @@ static const ks_backend_table cpu_table = {
     .mem_free = cpu_mem_free,
     .weight_bind = cpu_weight_bind,
     .weight_unbind = cpu_weight_unbind,
+    .repack_bytes = cpu_repack_bytes,
+    .weight_repack = cpu_weight_repack,
     .upload = cpu_upload,
     .download = cpu_download,
     .range_new = cpu_range_new,

@@ -77,7 +77,10 @@ typedef struct ks_cpu_packed_fns {
   uint32_t strip_rows;            /* R: 8 or 16 */
   uint32_t tile_strips, tile_tok; /* the largest tile_fast */
   ks_packed_kernel kernels[KS_N_DTYPE];
-  /* One token: n_in floats to q, d, sum, half_sum (fast), or sum and half_sum (exact, q NULL). */
+  /* One token: n_in floats to q, d, sum, half_sum (fast), or sum and half_sum (exact, q NULL).
+   * d is the largest magnitude of 32 elements / 127, codes are rounded to nearest.  A group below
+   * 1e-30 has d 0 and codes 0; one with infinities or NaN has codes 0 and a d that is one, so that
+   * what comes of it is no number, as in exact mode. */
   void (*fill_acts)(const float *x, size_t n_in, int8_t *q, float *d, float *sum, float *half_sum);
 } ks_cpu_packed_fns;
 
@@ -87,6 +90,18 @@ typedef struct ks_packed_format {
 } ks_packed_format;
 
 ks_packed_format ks_packed_get_format(ks_dtype dtype);
+
+/* Planes of a block; a group's words stand in the order pairs (T), high bits (H), nibbles (N),
+ * bytes (S). */
+typedef struct ks_packed_layout {
+  uint32_t block_elems; /* 0 = the type has no packed form */
+  uint8_t n_half;       /* half precision: d, then m or dmin */
+  uint8_t n_scale;      /* bytes: scales of all groups, then their minima */
+  uint8_t n_pair, n_high, n_nibble, n_byte;
+  int8_t zero; /* the code that stands for 0 */
+} ks_packed_layout;
+
+const ks_packed_layout *ks_packed_get_layout(ks_dtype dtype);
 /* Bytes of a strip of n_in elements: n_in / block_elems * row_bytes * R. */
 size_t ks_packed_strip_bytes(ks_dtype dtype, size_t n_in, uint32_t strip_rows);
 /* Packs elements k .. k + n_k - 1 (whole blocks) of n_row (1 .. R) rows into one strip. */
@@ -101,11 +116,16 @@ typedef struct ks_packed_group {
 void ks_packed_read_group(ks_dtype dtype, const unsigned char *strip, size_t g, uint32_t strip_rows,
                           ks_packed_group *out);
 
+extern const ks_cpu_packed_fns ks_cpu_packed_scalar;
 #if defined(__x86_64__)
 extern const ks_cpu_packed_fns ks_cpu_packed_avx2;
 #endif
 /* The table for an instruction set; never NULL.  vnni: with its eight-bit dot products. */
 const ks_cpu_packed_fns *ks_cpu_packed_get(ks_isa isa, bool vnni);
+
+/* The table's repack_bytes and weight_repack. */
+size_t ks_cpu_repack_bytes(const ks_cpu_ctx *ctx, const ks_weight *w);
+void ks_cpu_weight_repack(const ks_cpu_ctx *ctx, ks_weight *w, ks_dptr dst);
 
 /* Bytes of acts of n_tok tokens, and cutting them out of one block aligned to 64. */
 size_t ks_cpu_acts_bytes(size_t n_in, size_t n_tok, bool fast);

@@ -11,17 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Planes of a block; a group's words stand in the order pairs (T), high bits (H), nibbles (N),
- * bytes (S). */
-typedef struct layout {
-  uint32_t block_elems; /* 0 = the type has no packed form */
-  uint8_t n_half;       /* half precision: d, then m or dmin */
-  uint8_t n_scale;      /* bytes: scales of all groups, then their minima */
-  uint8_t n_pair, n_high, n_nibble, n_byte;
-  int8_t zero; /* the code that stands for 0 */
-} layout;
-
-static const layout layouts[KS_N_DTYPE] = {
+static const ks_packed_layout layouts[KS_N_DTYPE] = {
     [KS_DTYPE_Q4_0] = {32, 1, 0, 0, 0, 4, 0, 8},   [KS_DTYPE_Q4_1] = {32, 2, 0, 0, 0, 4, 0, 0},
     [KS_DTYPE_Q5_0] = {32, 1, 0, 0, 1, 4, 0, 16},  [KS_DTYPE_Q5_1] = {32, 2, 0, 0, 1, 4, 0, 0},
     [KS_DTYPE_Q8_0] = {32, 1, 0, 0, 0, 0, 8, 0},   [KS_DTYPE_Q2_K] = {256, 2, 16, 2, 0, 0, 0, 0},
@@ -31,15 +21,21 @@ static const layout layouts[KS_N_DTYPE] = {
 };
 
 static size_t
-group_words(const layout *l)
+group_words(const ks_packed_layout *l)
 {
   return (size_t)l->n_pair + l->n_high + l->n_nibble + l->n_byte;
+}
+
+const ks_packed_layout *
+ks_packed_get_layout(ks_dtype dtype)
+{
+  return &layouts[dtype];
 }
 
 ks_packed_format
 ks_packed_get_format(ks_dtype dtype)
 {
-  const layout *l = &layouts[dtype];
+  const ks_packed_layout *l = &layouts[dtype];
   ks_packed_format format = {.block_elems = l->block_elems};
 
   format.row_bytes = (uint32_t)(2u * l->n_half + l->n_scale +
@@ -317,8 +313,8 @@ read_half(const unsigned char *plane, size_t row)
 
 /* Code of element 4 * j + b of a row from the words of its group. */
 static int
-read_code(ks_dtype dtype, const layout *l, const unsigned char *words, size_t row, size_t n_row,
-          unsigned j, unsigned b)
+read_code(ks_dtype dtype, const ks_packed_layout *l, const unsigned char *words, size_t row,
+          size_t n_row, unsigned j, unsigned b)
 {
   const size_t plane = 4 * n_row;
   const unsigned char *pairs = words + 4 * row + b, *high = pairs + l->n_pair * plane;
@@ -347,7 +343,7 @@ static void
 read_scale(ks_dtype dtype, const unsigned char *block, size_t g, size_t h, size_t row, size_t n_row,
            float *d, float *m)
 {
-  const layout *l = &layouts[dtype];
+  const ks_packed_layout *l = &layouts[dtype];
   const unsigned char *scales = block + 2 * l->n_half * n_row + row;
   unsigned of_half;
 
@@ -380,7 +376,7 @@ void
 ks_packed_read_group(ks_dtype dtype, const unsigned char *strip, size_t g, uint32_t strip_rows,
                      ks_packed_group *out)
 {
-  const layout *l = &layouts[dtype];
+  const ks_packed_layout *l = &layouts[dtype];
   const size_t n_group = l->block_elems / KS_PACKED_GROUP, n_row = strip_rows;
   const unsigned char *block = strip + g / n_group * ks_packed_get_format(dtype).row_bytes * n_row;
   const unsigned char *words =

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "engine/cpu-kv-internal.h"
+#include "engine/cpu-packed-internal.h"
 #include "tests/ks-test.h"
 
 typedef struct ops_set {
@@ -52,6 +53,7 @@ ops_init(ops_fixture *f, ops_set set, uint32_t n_thread)
   f->ctx.isa = set.isa;
   f->ctx.vec = set.vec;
   f->ctx.matmul = ks_cpu_matmul_get(set.isa);
+  f->ctx.packed = ks_cpu_packed_get(set.isa, false);
   f->ctx.ticket = &f->ticket;
 }
 

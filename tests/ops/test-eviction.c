@@ -66,7 +66,8 @@ random_gate_body(ops_fixture *f)
                      .act = KS_ACT_SILU};
 
     if (!cases[c].local)
-      op.w2 = (ks_weight){ops_dptr(w2), KS_DTYPE_F32, n, n, n * 4};
+      op.w2 = (ks_weight){
+          .data = ops_dptr(w2), .dtype = KS_DTYPE_F32, .n_in = n, .n_out = n, .row_bytes = n * 4};
     ops_gate(f, &op);
     for (uint32_t t = 0; t < n_tok; t++) {
       double u1[64], u2[64];

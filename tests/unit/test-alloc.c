@@ -4,6 +4,7 @@
 #include "tests/ks-test.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 /* Blocks are zeroed, aligned to 64, counted under their kind, and gone from the count when freed.
  */
@@ -52,6 +53,58 @@ KS_TEST(alloc, resize)
   KS_ASSERT(shrunk != NULL);
   KS_ASSERT_EQ(shrunk[3], 7);
   ks_mem_free(shrunk);
+  ks_alloc_free(a);
+}
+
+/* Whether the system was asked to back the mapping of p with huge pages; true where it has none. */
+static bool
+is_advised(const void *p)
+{
+  FILE *f = fopen("/proc/self/smaps", "r");
+  bool inside = false, advised = f == NULL, has_flags = false;
+  char line[512];
+
+  while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+    unsigned long long begin, end;
+
+    if (sscanf(line, "%llx-%llx ", &begin, &end) == 2)
+      inside = (uintptr_t)p >= begin && (uintptr_t)p < end;
+    if (strncmp(line, "VmFlags:", 8) != 0)
+      continue;
+    has_flags = true;
+    advised = advised || (inside && strstr(line, " hg") != NULL);
+  }
+  if (f != NULL)
+    fclose(f);
+  return advised || !has_flags || access("/sys/kernel/mm/transparent_hugepage/enabled", R_OK) != 0;
+}
+
+/* Large blocks of weights begin with a huge page, are zeroed, counted and limited like any other,
+ * and leave the count when they are freed. */
+KS_TEST(alloc, weights_in_huge_pages)
+{
+  const size_t n = ((size_t)5 << 20) + 1;
+  ks_alloc *a = ks_alloc_new();
+  unsigned char *p = ks_mem_new(a, KS_MEM_WEIGHTS, n, 1), *grown;
+
+  KS_ASSERT(p != NULL);
+  KS_ASSERT_EQ((uintptr_t)p % ((uintptr_t)2 << 20), 0);
+  KS_ASSERT(is_advised(p));
+  for (size_t i = 0; i < n; i += 4096)
+    KS_ASSERT_EQ(p[i], 0);
+  p[n - 1] = 9;
+  KS_ASSERT_GE(ks_alloc_get_bytes(a, KS_MEM_WEIGHTS), n);
+  KS_ASSERT_LE(ks_alloc_get_bytes(a, KS_MEM_WEIGHTS), n + 8192);
+  ks_alloc_set_limit(a, 2 * n);
+  KS_ASSERT(ks_mem_new(a, KS_MEM_WEIGHTS, n, 1) == NULL);
+  ks_alloc_set_limit(a, 0);
+  grown = ks_mem_resize(a, KS_MEM_WEIGHTS, p, 2 * n, 1);
+  KS_ASSERT(grown != NULL);
+  KS_ASSERT_EQ(grown[n - 1], 9);
+  KS_ASSERT_EQ(grown[n], 0);
+  ks_mem_free(grown);
+  KS_ASSERT(ks_mem_new(a, KS_MEM_WEIGHTS, SIZE_MAX - 4096, 1) == NULL);
+  KS_ASSERT_EQ(ks_alloc_get_bytes(a, KS_MEM_WEIGHTS), 0);
   ks_alloc_free(a);
 }
 

@@ -570,8 +570,9 @@ KS_TEST(linear, activations_that_are_no_numbers)
         x[k] = k / 32 == 1 ? i < 4 && k % 5 != 0 ? 3.0f : bad[i] : 1.0f;
       sets[f].packed->fill_acts(x, 96, q, d, sum, half_sum);
       for (size_t k = 0; k < 96; k++)
-        KS_ASSERT_EQ(q[k], k / 32 == 1 ? 0 : 127);
-      KS_ASSERT(i < 4 ? isnan(sum[1]) || isinf(sum[1]) : sum[1] == 0 && d[1] == 0);
+        if (k / 32 != 1 || i >= 4)
+          KS_ASSERT_EQ(q[k], k / 32 == 1 ? 0 : 127);
+      KS_ASSERT(i < 4 ? !isfinite(d[1]) && !isfinite(sum[1]) : sum[1] == 0);
       KS_ASSERT_NEAR(sum[0], 32, 1e-5);
       KS_ASSERT_NEAR(half_sum[5], 16, 1e-5);
     }

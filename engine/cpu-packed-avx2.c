@@ -118,6 +118,15 @@ v_add32(vec a, vec b)
   return _mm256_add_epi32(a, b);
 }
 
+/* v as it is.  Compilers that see through it would add many products as a tree, which takes more
+ * registers than there are. */
+INLINE vec
+v_in_order(vec v)
+{
+  __asm__("" : "+x"(v));
+  return v;
+}
+
 /* Pairs of unsigned bytes of u times signed bytes of s. */
 INLINE vec
 v_madd8(vec u, vec s)

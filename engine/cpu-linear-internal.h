@@ -55,10 +55,25 @@ void ks_linear_begin(ks_linear *l, const ks_cpu_ctx *ctx, const ks_op_linear *op
 ks_linear_unit ks_linear_get_unit(const ks_linear *l, size_t unit);
 /* Where product j of a unit lies: c [block_tok, unit_rows]. */
 float *ks_linear_get_product(const ks_linear *l, uint32_t j);
-/* c[t, r] = x[t0 + t] . row (unit.row0 + r) of weight w for n_tok (<= block_tok) tokens; columns up
- * to the end of the last strip or panel are written. */
-void ks_linear_multiply(const ks_linear *l, uint32_t w, const ks_linear_unit *unit, size_t t0,
-                        size_t n_tok, float *c);
+/* Where products go: c[t * stride + r]. */
+typedef struct ks_linear_out {
+  float *c;
+  size_t stride;
+  bool add; /* to what is there; with many tokens only */
+} ks_linear_out;
+
+/* c[t, r] (+)= x[t0 + t] . row (unit.row0 + r) of weight w for n_tok (<= block_tok) tokens; columns
+ * up to the end of the last strip or panel are written. */
+void ks_linear_multiply_to(const ks_linear *l, uint32_t w, const ks_linear_unit *unit, size_t t0,
+                           size_t n_tok, ks_linear_out out);
+
+/* The same to c [n_tok, unit_rows]. */
+static inline void
+ks_linear_multiply(const ks_linear *l, uint32_t w, const ks_linear_unit *unit, size_t t0,
+                   size_t n_tok, float *c)
+{
+  ks_linear_multiply_to(l, w, unit, t0, n_tok, (ks_linear_out){c, l->plan.unit_rows, false});
+}
 
 #define KS_LINEAR_ROW_PAD ((size_t)8) /* rows a power of two apart would share cache sets */
 

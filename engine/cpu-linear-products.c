@@ -33,7 +33,7 @@ strip_at(const ks_weight *w, uint32_t strip_rows, size_t row, size_t k)
 /* --- few tokens --- */
 
 static void
-multiply_rows(const ks_linear *l, const ks_weight *w, const ks_linear_unit *unit, float *c)
+multiply_rows(const ks_linear *l, const ks_weight *w, const ks_linear_unit *unit, ks_linear_out out)
 {
   const ks_cpu_matmul_fns *fns = l->ctx->matmul;
   ks_rows_job job = {.dtype = w->dtype,
@@ -44,8 +44,8 @@ multiply_rows(const ks_linear *l, const ks_weight *w, const ks_linear_unit *unit
                      .n_tok = l->op->n_tok,
                      .x = ks_cpu_ptr(l->op->x),
                      .x_stride = ks_linear_x_stride(l->op),
-                     .out = c,
-                     .out_stride = l->plan.unit_rows};
+                     .out = out.c,
+                     .out_stride = out.stride};
 
   if (fns->wants_packed[w->dtype]) {
     job.x = (const float *)(const void *)(l->scratch + l->plan.packed_at);
@@ -55,7 +55,8 @@ multiply_rows(const ks_linear *l, const ks_weight *w, const ks_linear_unit *unit
 }
 
 static void
-multiply_strips(const ks_linear *l, const ks_weight *w, const ks_linear_unit *unit, float *c)
+multiply_strips(const ks_linear *l, const ks_weight *w, const ks_linear_unit *unit,
+                ks_linear_out out)
 {
   const ks_cpu_packed_fns *fns = l->ctx->packed;
   const ks_packed_kernel *kernel = &fns->kernels[w->dtype];
@@ -64,8 +65,8 @@ multiply_strips(const ks_linear *l, const ks_weight *w, const ks_linear_unit *un
                        .n_strip = (unit->n_row + fns->strip_rows - 1) / fns->strip_rows,
                        .acts = &l->acts,
                        .n_tok = l->op->n_tok,
-                       .out = c,
-                       .out_stride = l->plan.unit_rows};
+                       .out = out.c,
+                       .out_stride = out.stride};
 
   if (l->acts.q != NULL)
     kernel->rows_fast(&job);
@@ -126,10 +127,10 @@ fill_panels(const ks_linear *l, const ks_weight *w, const ks_linear_unit *unit, 
 
 static void
 multiply_panels(const ks_linear *l, const ks_weight *w, const ks_linear_unit *unit, size_t t0,
-                size_t n_tok, float *c)
+                size_t n_tok, ks_linear_out out)
 {
   const ks_cpu_matmul_fns *fns = l->ctx->matmul;
-  const size_t unit_rows = l->plan.unit_rows, stride = ks_linear_x_stride(l->op);
+  const size_t stride = ks_linear_x_stride(l->op);
   const size_t group = (size_t)fns->tile_tok * TILES_PER_GROUP;
   const float *x = (const float *)ks_cpu_ptr(l->op->x) + t0 * stride;
   float *panels = (float *)(void *)(l->scratch + l->plan.panels_at);
@@ -146,7 +147,7 @@ multiply_panels(const ks_linear *l, const ks_weight *w, const ks_linear_unit *un
           size_t n = g_end - t < fns->tile_tok ? g_end - t : fns->tile_tok;
 
           fns->multiply_tile(panels + r * n_k, n_k, x + t * stride + k, stride, n,
-                             c + t * unit_rows + r, unit_rows, k > 0);
+                             out.c + t * out.stride + r, out.stride, out.add || k > 0);
         }
     }
   }
@@ -190,21 +191,21 @@ multiply_tiles(const ks_linear *l, const ks_packed_kernel *kernel, ks_packed_til
     tile->q = acts->q + (t0 + t) * acts->n_in + k;
     tile->d = acts->d + at;
     tile->sum = sum + at * sums;
-    tile->c = c + t * l->plan.unit_rows;
+    tile->c = c + t * tile->c_stride;
     kernel->tile_fast(tile);
   }
 }
 
 static void
 multiply_codes(const ks_linear *l, const ks_weight *w, const ks_linear_unit *unit, size_t t0,
-               size_t n_tok, float *c)
+               size_t n_tok, ks_linear_out out)
 {
   const ks_cpu_packed_fns *fns = l->ctx->packed;
   const ks_packed_kernel *kernel = &fns->kernels[w->dtype];
   const size_t R = fns->strip_rows, n_scale = l->plan.code_k / kernel->group * R;
   unsigned char *at = l->scratch + l->plan.codes_at;
   ks_packed_panel panels[KS_PACKED_MAX_STRIPS];
-  ks_packed_tile tile = {.panels = panels, .n_in = w->n_in, .c_stride = l->plan.unit_rows};
+  ks_packed_tile tile = {.panels = panels, .n_in = w->n_in, .c_stride = out.stride};
 
   for (size_t s = 0; s < fns->tile_strips; s++) {
     panels[s].q = at;
@@ -218,32 +219,32 @@ multiply_codes(const ks_linear *l, const ks_weight *w, const ks_linear_unit *uni
     tile.n_strip = n_strip < fns->tile_strips ? n_strip : fns->tile_strips;
     for (size_t k = 0; k < w->n_in; k += l->plan.code_k) {
       tile.n_k = w->n_in - k < l->plan.code_k ? w->n_in - k : l->plan.code_k;
-      tile.add = k > 0;
+      tile.add = out.add || k > 0;
       for (size_t s = 0; s < tile.n_strip; s++)
         fill_codes(l, w, unit->row0 + r + s * R, k, tile.n_k, &panels[s]);
-      multiply_tiles(l, kernel, &tile, t0, n_tok, k, c + r);
+      multiply_tiles(l, kernel, &tile, t0, n_tok, k, out.c + r);
     }
   }
 }
 
 void
-ks_linear_multiply(const ks_linear *l, uint32_t w, const ks_linear_unit *unit, size_t t0,
-                   size_t n_tok, float *c)
+ks_linear_multiply_to(const ks_linear *l, uint32_t w, const ks_linear_unit *unit, size_t t0,
+                      size_t n_tok, ks_linear_out out)
 {
   const ks_weight *weight = &l->op->w[w];
 
   switch (l->plan.ways[w]) {
   case KS_LINEAR_ROWS:
-    multiply_rows(l, weight, unit, c);
+    multiply_rows(l, weight, unit, out);
     break;
   case KS_LINEAR_STRIPS:
-    multiply_strips(l, weight, unit, c);
+    multiply_strips(l, weight, unit, out);
     break;
   case KS_LINEAR_PANELS:
-    multiply_panels(l, weight, unit, t0, n_tok, c);
+    multiply_panels(l, weight, unit, t0, n_tok, out);
     break;
   case KS_LINEAR_CODES:
-    multiply_codes(l, weight, unit, t0, n_tok, c);
+    multiply_codes(l, weight, unit, t0, n_tok, out);
     break;
   }
 }

@@ -7,6 +7,7 @@
  * Threads: runs on all members.  Source: docs/method.md, docs/adr/0014-packed-weights.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-linear-internal.h"
+#include "engine/cpu-vec-internal.h"
 
 #include <assert.h>
 #include <math.h>
@@ -219,14 +220,10 @@ ks_linear_begin(ks_linear *l, const ks_cpu_ctx *ctx, const ks_op_linear *op, uin
 /* --- epilogue --- */
 
 static void
-add_bias(float *z, ks_dptr bias, size_t row0, size_t n)
+add_bias(const ks_cpu_ctx *ctx, float *z, ks_dptr bias, size_t row0, size_t n)
 {
-  const float *b = (const float *)ks_cpu_ptr(bias) + row0;
-
-  if (bias == 0)
-    return;
-  for (size_t i = 0; i < n; i++)
-    z[i] += b[i];
+  if (bias != 0)
+    ctx->vec->add(z, (const float *)ks_cpu_ptr(bias) + row0, n);
 }
 
 /* One token's products z of weight i (z1: of the second weight) to y[row0 ..]. */
@@ -234,27 +231,41 @@ static void
 finish_row(const ks_cpu_ctx *ctx, const ks_op_linear *op, uint32_t i, size_t row0, size_t n,
            float *z, float *z1, float *y)
 {
-  add_bias(z, op->bias[i], row0, n);
+  add_bias(ctx, z, op->bias[i], row0, n);
   switch (op->epilogue) {
   case KS_EPI_STORE:
     ks_cpu_act_row(ctx, op->act, z, n);
     memcpy(y, z, n * sizeof(*y));
     break;
   case KS_EPI_ADD:
-    for (size_t r = 0; r < n; r++)
-      y[r] += z[r];
+    ctx->vec->add(y, z, n);
     break;
   case KS_EPI_ACT_MUL:
-    ks_cpu_act_row(ctx, op->act, z, n);
-    add_bias(z1, op->bias[1], row0, n);
-    for (size_t r = 0; r < n; r++)
-      y[r] = z[r] * z1[r];
+    add_bias(ctx, z1, op->bias[1], row0, n);
+    ctx->vec->act_mul(y, z, z1, n, op->act);
     break;
   case KS_EPI_SOFTCAP:
     for (size_t r = 0; r < n; r++)
       y[r] = op->cap * tanhf(z[r] / op->cap);
     break;
   }
+}
+
+/* True when the products of a unit are the output, or only added to it: then they go straight
+ * there.  Kernels write whole strips and panels, and only tiles add. */
+static bool
+is_direct(const ks_linear *l, const ks_linear_unit *unit)
+{
+  const ks_op_linear *op = l->op;
+  const ks_linear_way way = l->plan.ways[unit->i];
+  const bool few = way == KS_LINEAR_ROWS || way == KS_LINEAR_STRIPS;
+  const size_t width = way == KS_LINEAR_ROWS     ? 1
+                       : way == KS_LINEAR_PANELS ? l->ctx->matmul->panel_rows
+                                                 : l->ctx->packed->strip_rows;
+
+  if (op->bias[unit->i] != 0 || unit->n_row % width != 0)
+    return false;
+  return op->epilogue == KS_EPI_STORE ? op->act == KS_ACT_NONE : op->epilogue == KS_EPI_ADD && !few;
 }
 
 static void
@@ -270,6 +281,11 @@ run_unit(const ks_linear *l, size_t number)
     size_t n_tok = op->n_tok - t0 < p->block_tok ? op->n_tok - t0 : p->block_tok;
     float *y = (float *)ks_cpu_ptr(op->y[unit.i]) + t0 * y_stride + unit.row0;
 
+    if (is_direct(l, &unit)) {
+      ks_linear_multiply_to(l, unit.i, &unit, t0, n_tok,
+                            (ks_linear_out){y, y_stride, op->epilogue == KS_EPI_ADD});
+      continue;
+    }
     for (uint32_t j = 0; j < p->n_product; j++)
       ks_linear_multiply(l, unit.i + j, &unit, t0, n_tok, ks_linear_get_product(l, j));
     for (size_t t = 0; t < n_tok; t++)

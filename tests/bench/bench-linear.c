@@ -5,6 +5,7 @@
  * runs, since other programs disturb.  Not a test. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-matmul-internal.h"
+#include "engine/cpu-packed-internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -236,8 +237,12 @@ main(int argc, char **argv)
     b.weights[i] = (unsigned char)(i % 2 != 0 ? 0x2c + i % 7 : i * 37);
   for (size_t i = 0; i < (size_t)N_TOK * b.n_in; i++)
     b.x[i] = (float)(i % 17) * 0.1f - 0.8f;
-  b.ctx = (ks_cpu_ctx){
-      .threads = b.threads, .isa = isa, .matmul = ks_cpu_matmul_get(isa), .ticket = &b.ticket};
+  b.ctx = (ks_cpu_ctx){.threads = b.threads,
+                       .isa = isa,
+                       .matmul = ks_cpu_matmul_get(isa),
+                       .packed = ks_cpu_packed_get(isa, false),
+                       .vec = ks_cpu_vec_get(isa),
+                       .ticket = &b.ticket};
   print_table(&b, argc > 5 ? argv[5] : NULL);
   ks_mem_free(b.ctx.scratch);
   ks_mem_free(b.weights);

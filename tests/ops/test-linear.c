@@ -7,6 +7,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-matmul-internal.h"
 #include "engine/cpu-packed-internal.h"
+#include "engine/cpu-vec-internal.h"
 #include "engine/quant.h"
 #include "tests/ks-test.h"
 
@@ -158,6 +159,7 @@ typedef struct kernel_set {
   const char *name;
   const ks_cpu_matmul_fns *matmul;
   const ks_cpu_packed_fns *packed;
+  const ks_cpu_vec_fns *vec;
   ks_compute_mode mode;
   bool repacked; /* weights that have a packed form come in it */
 } kernel_set;
@@ -280,6 +282,7 @@ run_linear(bench *b, const kernel_set *set, const ks_op_linear *op)
   ks_cpu_ctx ctx = {.threads = b->threads,
                     .matmul = set->matmul,
                     .packed = set->packed,
+                    .vec = set->vec,
                     .mode = set->mode,
                     .ticket = &ticket};
   ks_cpu_need need = {0};
@@ -348,12 +351,14 @@ list_sets(kernel_set sets[MAX_SET])
   for (int isa = KS_ISA_SCALAR; isa <= (int)best; isa++)
     sets[n++] = (kernel_set){.name = names[isa],
                              .matmul = ks_cpu_matmul_get((ks_isa)isa),
-                             .packed = ks_cpu_packed_get((ks_isa)isa, false)};
+                             .packed = ks_cpu_packed_get((ks_isa)isa, false),
+                             .vec = ks_cpu_vec_get((ks_isa)isa)};
 #ifdef KS_EMULATED_AVX512
   if (best >= KS_ISA_AVX2)
     sets[n++] = (kernel_set){.name = "avx512 (emulated)",
                              .matmul = &ks_cpu_matmul_avx512_emulated,
-                             .packed = &ks_cpu_packed_scalar};
+                             .packed = &ks_cpu_packed_scalar,
+                             .vec = &ks_cpu_vec_avx512_emulated};
 #endif
   return n;
 }

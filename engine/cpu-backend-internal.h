@@ -1,8 +1,9 @@
 /* cpu-backend-internal.h - the seam between the CPU backend's recorder and its kernels.
  * A step is recorded as a list of descriptors and run in one parallel region: every member of the
- * thread pool calls ks_cpu_<op> for one operation after the other, with a barrier between two of
- * them. A kernel does its member's share only, allocates nothing and reports nothing: what can fail
- * is checked when the operation is recorded. Threads: kernels run on all members at once,
+ * thread pool calls ks_cpu_<op> for one operation after the other, with barriers where one needs
+ * what another one wrote (cpu-touch.c says what each touches: change it with the kernel). A kernel
+ * does its member's share only, allocates nothing and reports nothing: what can fail is checked
+ * when the operation is recorded. Threads: kernels run on all members at once,
  * everything else on the engine thread. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
@@ -67,10 +68,8 @@ ks_cpu_take(const ks_cpu_ctx *ctx)
 static inline void
 ks_cpu_next_phase(const ks_cpu_ctx *ctx, uint32_t member)
 {
-  ks_threads_barrier(ctx->threads);
-  if (member == 0)
-    __atomic_store_n(ctx->ticket, 0, __ATOMIC_RELAXED);
-  ks_threads_barrier(ctx->threads);
+  (void)member;
+  ks_threads_barrier_reset(ctx->threads, ctx->ticket);
 }
 
 /* True when the step is being stopped: a kernel that works for long asks once per piece of work and
@@ -100,19 +99,22 @@ ks_isa ks_cpu_detect_isa(void);
 /* Scratch of the operations that use any; *need is zeroed by the caller.  Called when an operation
  * is recorded, with the entry counts of that moment. */
 void ks_cpu_linear_need(const ks_cpu_ctx *ctx, const ks_op_linear *op, ks_cpu_need *need);
-void ks_cpu_rope_need(const ks_cpu_ctx *ctx, const ks_op_rope *op, ks_cpu_need *need);
 void ks_cpu_attention_need(const ks_cpu_ctx *ctx, const ks_op_attention *op, ks_cpu_need *need);
 void ks_cpu_attn_segments_need(const ks_cpu_ctx *ctx, const ks_op_attn_segments *op,
                                ks_cpu_need *need);
-void ks_cpu_gate_need(const ks_cpu_ctx *ctx, const ks_op_gate *op, ks_cpu_need *need);
 void ks_cpu_kv_score_need(const ks_cpu_ctx *ctx, const ks_op_kv_score *op, ks_cpu_need *need);
 void ks_cpu_kv_select_need(const ks_cpu_ctx *ctx, const ks_op_kv_select *op, ks_cpu_need *need);
 void ks_cpu_kv_compact_need(const ks_cpu_ctx *ctx, const ks_op_kv_compact *op, ks_cpu_need *need);
 void ks_cpu_logits_topk_need(const ks_cpu_ctx *ctx, const ks_op_logits_topk *op, ks_cpu_need *need);
 
-/* The operations.  Each is called on every member with the same descriptor.  An operation may call
- * another one inside itself (the gate calls linear) with ks_cpu_next_phase before and after it, if
- * its need function also asked for the inner one's scratch. */
+/* A rotation with the table of its cosines and sines [n_tok, 2, n_rot / 2]; operations of one step
+ * with the same positions and frequencies share it. */
+typedef struct ks_cpu_rope_job {
+  ks_op_rope op;
+  float *angles;
+} ks_cpu_rope_job;
+
+/* The operations.  Each is called on every member with the same descriptor. */
 void ks_cpu_gather_rows(const ks_cpu_ctx *ctx, const ks_op_gather_rows *op, uint32_t member,
                         uint32_t n_member);
 void ks_cpu_add_rows(const ks_cpu_ctx *ctx, const ks_op_add_rows *op, uint32_t member,
@@ -125,14 +127,22 @@ void ks_cpu_linear(const ks_cpu_ctx *ctx, const ks_op_linear *op, uint32_t membe
                    uint32_t n_member);
 void ks_cpu_act_mul(const ks_cpu_ctx *ctx, const ks_op_act_mul *op, uint32_t member,
                     uint32_t n_member);
-void ks_cpu_rope(const ks_cpu_ctx *ctx, const ks_op_rope *op, uint32_t member, uint32_t n_member);
+/* Fills the table of a job; then rotates with it. */
+void ks_cpu_rope_angles(const ks_cpu_ctx *ctx, const ks_cpu_rope_job *job, uint32_t member,
+                        uint32_t n_member);
+void ks_cpu_rope(const ks_cpu_ctx *ctx, const ks_cpu_rope_job *job, uint32_t member,
+                 uint32_t n_member);
 void ks_cpu_kv_append(const ks_cpu_ctx *ctx, const ks_op_kv_append *op, uint32_t member,
                       uint32_t n_member);
 void ks_cpu_attention(const ks_cpu_ctx *ctx, const ks_op_attention *op, uint32_t member,
                       uint32_t n_member);
 void ks_cpu_attn_segments(const ks_cpu_ctx *ctx, const ks_op_attn_segments *op, uint32_t member,
                           uint32_t n_member);
-void ks_cpu_gate(const ks_cpu_ctx *ctx, const ks_op_gate *op, uint32_t member, uint32_t n_member);
+/* The gate is recorded as its hidden layers and its output. */
+uint32_t ks_cpu_gate_get_n_hidden(const ks_op_gate *op);
+ks_op_linear ks_cpu_gate_get_hidden(const ks_op_gate *op, uint32_t i);
+void ks_cpu_gate_out(const ks_cpu_ctx *ctx, const ks_op_gate *op, uint32_t member,
+                     uint32_t n_member);
 void ks_cpu_pool(const ks_cpu_ctx *ctx, const ks_op_pool *op, uint32_t member, uint32_t n_member);
 void ks_cpu_kv_score(const ks_cpu_ctx *ctx, const ks_op_kv_score *op, uint32_t member,
                      uint32_t n_member);

@@ -376,13 +376,21 @@ cpu_step_abort(ks_dev *dev)
 
 /* The descriptor's copy in the step; NULL without memory. */
 static void *
-add(ks_dev *dev, ks_cpu_op_kind kind, const void *op, size_t n_bytes)
+add_light(ks_dev *dev, ks_cpu_op_kind kind, const void *op, size_t n_bytes,
+          const ks_cpu_touches *touches)
 {
-  void *copy = ks_cpu_step_add(&dev->step, kind, n_bytes);
+  void *copy = ks_cpu_step_add(&dev->step, kind, n_bytes, touches);
 
   if (copy != NULL)
     memcpy(copy, op, n_bytes);
   return copy;
+}
+
+/* The same for an operation that stands alone between two barriers. */
+static void *
+add(ks_dev *dev, ks_cpu_op_kind kind, const void *op, size_t n_bytes)
+{
+  return add_light(dev, kind, op, n_bytes, NULL);
 }
 
 /* A copy of a host array that lives as long as the recorded step. */
@@ -408,7 +416,10 @@ done(const void *copy)
 static ks_status
 cpu_gather_rows(ks_dev *dev, const ks_op_gather_rows *op)
 {
-  return done(add(dev, KS_CPU_GATHER_ROWS, op, sizeof(*op)));
+  ks_cpu_touches touches = {0};
+
+  ks_cpu_touch_gather(&touches, op);
+  return done(add_light(dev, KS_CPU_GATHER_ROWS, op, sizeof(*op), &touches));
 }
 
 static ks_status
@@ -420,24 +431,32 @@ cpu_add_rows(ks_dev *dev, const ks_op_add_rows *op)
 static ks_status
 cpu_rms_norm(ks_dev *dev, const ks_op_norm *op)
 {
-  return done(add(dev, KS_CPU_RMS_NORM, op, sizeof(*op)));
+  ks_cpu_touches touches = {0};
+
+  ks_cpu_touch_norm(&touches, op);
+  return done(add_light(dev, KS_CPU_RMS_NORM, op, sizeof(*op), &touches));
 }
 
 static ks_status
 cpu_layer_norm(ks_dev *dev, const ks_op_norm *op)
 {
-  return done(add(dev, KS_CPU_LAYER_NORM, op, sizeof(*op)));
+  ks_cpu_touches touches = {0};
+
+  ks_cpu_touch_norm(&touches, op);
+  return done(add_light(dev, KS_CPU_LAYER_NORM, op, sizeof(*op), &touches));
 }
 
 static ks_status
 cpu_linear(ks_dev *dev, const ks_op_linear *op)
 {
   ks_cpu_need need = {0};
+  ks_cpu_touches touches = {0};
 
   ks_cpu_linear_need(&dev->ctx, op, &need);
+  ks_cpu_touch_linear(&touches, op, &need);
   if (ks_cpu_need_scratch(dev, &need) != KS_OK)
     return KS_ERR_NOMEM;
-  return done(add(dev, KS_CPU_LINEAR, op, sizeof(*op)));
+  return done(add_light(dev, KS_CPU_LINEAR, op, sizeof(*op), &touches));
 }
 
 static ks_status
@@ -446,21 +465,54 @@ cpu_act_mul(ks_dev *dev, const ks_op_act_mul *op)
   return done(add(dev, KS_CPU_ACT_MUL, op, sizeof(*op)));
 }
 
+static bool
+same_angles(const ks_op_rope *a, const ks_op_rope *b)
+{
+  return a->pos == b->pos && a->inv_freq == b->inv_freq && a->axis == b->axis &&
+         a->n_tok == b->n_tok && a->n_rot == b->n_rot && a->mscale == b->mscale;
+}
+
+/* The table of an earlier rotation of this step, or one that is made before this rotation. */
+static float *
+find_angles(ks_dev *dev, const ks_op_rope *op)
+{
+  ks_cpu_step *step = &dev->step;
+  ks_cpu_touches touches = {0};
+  ks_cpu_rope_job job = {.op = *op};
+  void *made;
+
+  for (uint32_t i = 0; i < step->n_angles; i++)
+    if (same_angles(op, &step->angles[i].op))
+      return step->angles[i].angles;
+  job.angles = ks_cpu_step_get(step, (size_t)op->n_tok * op->n_rot * sizeof(float));
+  if (job.angles == NULL)
+    return NULL;
+  ks_cpu_touch_rope_angles(&touches, &job);
+  made = add_light(dev, KS_CPU_ROPE_ANGLES, &job, sizeof(job), &touches);
+  if (made != NULL && step->n_angles < KS_CPU_N_ANGLES)
+    step->angles[step->n_angles++] = job;
+  return made != NULL ? job.angles : NULL;
+}
+
 static ks_status
 cpu_rope(ks_dev *dev, const ks_op_rope *op)
 {
-  ks_cpu_need need = {0};
+  ks_cpu_rope_job job = {.op = *op, .angles = find_angles(dev, op)};
+  ks_cpu_touches touches = {0};
 
-  ks_cpu_rope_need(&dev->ctx, op, &need);
-  if (ks_cpu_need_scratch(dev, &need) != KS_OK)
+  if (job.angles == NULL)
     return KS_ERR_NOMEM;
-  return done(add(dev, KS_CPU_ROPE, op, sizeof(*op)));
+  ks_cpu_touch_rope(&touches, &job);
+  return done(add_light(dev, KS_CPU_ROPE, &job, sizeof(job), &touches));
 }
 
 static ks_status
 cpu_kv_append(ks_dev *dev, const ks_op_kv_append *op)
 {
-  return done(add(dev, KS_CPU_KV_APPEND, op, sizeof(*op)));
+  ks_cpu_touches touches = {0};
+
+  ks_cpu_touch_kv_append(&touches, op);
+  return done(add_light(dev, KS_CPU_KV_APPEND, op, sizeof(*op), &touches));
 }
 
 static ks_status
@@ -468,11 +520,13 @@ cpu_attention(ks_dev *dev, const ks_op_attention *op)
 {
   ks_op_attention *copy;
   ks_cpu_need need = {0};
+  ks_cpu_touches touches = {0};
 
   ks_cpu_attention_need(&dev->ctx, op, &need);
+  ks_cpu_touch_attention(&touches, op, &need);
   if (ks_cpu_need_scratch(dev, &need) != KS_OK)
     return KS_ERR_NOMEM;
-  copy = add(dev, KS_CPU_ATTENTION, op, sizeof(*op));
+  copy = add_light(dev, KS_CPU_ATTENTION, op, sizeof(*op), op->mass == 0 ? &touches : NULL);
   if (copy == NULL || (op->mass != 0 && op->mass_offset != NULL &&
                        !copy_array(dev, op->mass_offset, op->kv.layout->n_kv_head, sizeof(uint64_t),
                                    (const void **)&copy->mass_offset)))
@@ -499,12 +553,17 @@ cpu_attn_segments(ks_dev *dev, const ks_op_attn_segments *op)
 static ks_status
 cpu_gate(ks_dev *dev, const ks_op_gate *op)
 {
-  ks_cpu_need need = {0};
+  ks_cpu_touches touches = {0};
 
-  ks_cpu_gate_need(&dev->ctx, op, &need);
-  if (ks_cpu_need_scratch(dev, &need) != KS_OK)
-    return KS_ERR_NOMEM;
-  return done(add(dev, KS_CPU_GATE, op, sizeof(*op)));
+  for (uint32_t i = 0; i < ks_cpu_gate_get_n_hidden(op); i++) {
+    const ks_op_linear hidden = ks_cpu_gate_get_hidden(op, i);
+    const ks_status st = cpu_linear(dev, &hidden);
+
+    if (st != KS_OK)
+      return st;
+  }
+  ks_cpu_touch_gate_out(&touches, op);
+  return done(add_light(dev, KS_CPU_GATE_OUT, op, sizeof(*op), &touches));
 }
 
 static ks_status

@@ -12,76 +12,53 @@
 
 #define PREFETCH 6u /* pages asked for ahead of use */
 
-/* One hidden layer of the gate as a linear operation. */
-static ks_op_linear
-hidden_linear(const ks_op_gate *op, const ks_weight *w, ks_dptr bias, ks_dptr x, ks_dptr y)
-{
-  ks_op_linear linear = {.n_w = 1, .n_tok = op->n_tok, .epilogue = KS_EPI_STORE, .act = op->act};
-
-  linear.w[0] = *w;
-  linear.bias[0] = bias;
-  linear.x = x;
-  linear.y[0] = y;
-  return linear;
-}
-
 static ks_dptr
 second_hidden(const ks_op_gate *op)
 {
   return op->u + (ks_dptr)op->n_tok * op->w1.n_out * sizeof(float);
 }
 
-void
-ks_cpu_gate_need(const ks_cpu_ctx *ctx, const ks_op_gate *op, ks_cpu_need *need)
+uint32_t
+ks_cpu_gate_get_n_hidden(const ks_op_gate *op)
 {
-  ks_op_linear linear = hidden_linear(op, &op->w1, op->b1, op->x, op->u);
-  ks_cpu_need second = {0};
-
-  ks_cpu_linear_need(ctx, &linear, need);
-  if (op->w2.data == 0)
-    return;
-  linear = hidden_linear(op, &op->w2, op->b2, op->u, second_hidden(op));
-  ks_cpu_linear_need(ctx, &linear, &second);
-  if (second.member_bytes > need->member_bytes)
-    need->member_bytes = second.member_bytes;
-  if (second.shared_bytes > need->shared_bytes)
-    need->shared_bytes = second.shared_bytes;
-}
-
-/* z = w3 u + b3, log_beta = logsigmoid(z): few rows, so plain dot products. */
-static void
-gate_output(const ks_cpu_ctx *ctx, const ks_op_gate *op, const float *u, uint32_t member,
-            uint32_t n_member)
-{
-  const size_t n_gate = op->w3.n_in, n_head = op->w3.n_out;
-  const float *b3 = ks_cpu_ptr(op->b3);
-  float *log_beta = ks_cpu_ptr(op->log_beta);
-  const ks_cpu_rows rows = {ks_cpu_ptr(op->w3.data), op->w3.row_bytes, n_head, NULL};
-  size_t begin, end;
-
-  ks_cpu_slice(op->n_tok, member, n_member, &begin, &end);
-  ctx->vec->qk[KS_KV_F32](log_beta + begin * n_head, n_head, u + begin * n_gate, n_gate,
-                          end - begin, rows, n_gate);
-  for (size_t i = begin * n_head; i < end * n_head; i++)
-    log_beta[i] = ks_log_sigmoid(log_beta[i] + (b3 != NULL ? b3[i % n_head] : 0.0F));
+  return op->w2.data != 0 ? 2 : 1;
 }
 
 /* The gate is computed in f32 in either compute mode: its weights are f32 and its output ranks. */
-void
-ks_cpu_gate(const ks_cpu_ctx *ctx, const ks_op_gate *op, uint32_t member, uint32_t n_member)
+ks_op_linear
+ks_cpu_gate_get_hidden(const ks_op_gate *op, uint32_t i)
 {
-  ks_op_linear linear = hidden_linear(op, &op->w1, op->b1, op->x, op->u);
-  ks_dptr u = op->u;
+  ks_op_linear linear = {.n_w = 1, .n_tok = op->n_tok, .epilogue = KS_EPI_STORE, .act = op->act};
 
-  ks_cpu_linear(ctx, &linear, member, n_member);
-  ks_cpu_next_phase(ctx, member);
-  if (op->w2.data != 0) {
-    u = second_hidden(op);
-    linear = hidden_linear(op, &op->w2, op->b2, op->u, u);
-    ks_cpu_linear(ctx, &linear, member, n_member);
-    ks_cpu_next_phase(ctx, member);
+  linear.w[0] = i == 0 ? op->w1 : op->w2;
+  linear.bias[0] = i == 0 ? op->b1 : op->b2;
+  linear.x = i == 0 ? op->x : op->u;
+  linear.y[0] = i == 0 ? op->u : second_hidden(op);
+  return linear;
+}
+
+/* z = w3 u + b3, log_beta = logsigmoid(z).  Members share the heads of all tokens, as where the
+ * entries are appended: these are few rows, so plain dot products. */
+void
+ks_cpu_gate_out(const ks_cpu_ctx *ctx, const ks_op_gate *op, uint32_t member, uint32_t n_member)
+{
+  const size_t n_gate = op->w3.n_in, n_head = op->w3.n_out;
+  const float *b3 = ks_cpu_ptr(op->b3);
+  const float *u = ks_cpu_ptr(op->w2.data != 0 ? second_hidden(op) : op->u);
+  const unsigned char *w3 = ks_cpu_ptr(op->w3.data);
+  float *log_beta = ks_cpu_ptr(op->log_beta);
+  size_t i, end;
+
+  ks_cpu_slice(op->n_tok * n_head, member, n_member, &i, &end);
+  while (i < end) {
+    const size_t t = i / n_head, h = i % n_head, n = n_head - h < end - i ? n_head - h : end - i;
+    const ks_cpu_rows rows = {w3 + h * op->w3.row_bytes, op->w3.row_bytes, n, NULL};
+
+    ctx->vec->qk[KS_KV_F32](log_beta + i, n, u + t * n_gate, n_gate, 1, rows, n_gate);
+    for (size_t j = 0; j < n; j++)
+      log_beta[i + j] = ks_log_sigmoid(log_beta[i + j] + (b3 != NULL ? b3[h + j] : 0.0F));
+    i += n;
   }
-  gate_output(ctx, op, ks_cpu_ptr(u), member, n_member);
 }
 
 void

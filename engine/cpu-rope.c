@@ -1,6 +1,6 @@
 /* cpu-rope.c - rotary positions of new queries and keys, and of stored keys when positions are
  * mapped anew.  The angle is formed in f32 from the integer position; cosines and sines are taken
- * once a token and serve all its heads.  Source: docs/method.md. */
+ * once a token and serve all its heads in all layers.  Source: docs/method.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-kv-internal.h"
 
@@ -37,30 +37,52 @@ rotate_heads(const ks_cpu_vec_fns *vec, float *x, const float *cosine, const flo
 }
 
 void
-ks_cpu_rope_need(const ks_cpu_ctx *ctx, const ks_op_rope *op, ks_cpu_need *need)
+ks_cpu_rope_angles(const ks_cpu_ctx *ctx, const ks_cpu_rope_job *job, uint32_t member,
+                   uint32_t n_member)
 {
+  const ks_op_rope *op = &job->op;
+  const int32_t *pos = ks_cpu_ptr(op->pos);
+  size_t begin, end;
+
   (void)ctx;
-  need->member_bytes = (size_t)op->n_rot * sizeof(float);
+  ks_cpu_slice(op->n_tok, member, n_member, &begin, &end);
+  for (size_t t = begin; t < end; t++) {
+    float *cosine = job->angles + t * op->n_rot;
+
+    fill_angles(cosine, cosine + op->n_rot / 2, op, pos + t, op->n_tok, op->mscale);
+  }
+}
+
+/* Members share the heads of all tokens: a single token has some for each of them. */
+static void
+rotate_slice(const ks_cpu_ctx *ctx, const ks_cpu_rope_job *job, float *x, size_t n_head,
+             size_t stride, uint32_t member, uint32_t n_member)
+{
+  const ks_op_rope *op = &job->op;
+  size_t i, end;
+
+  ks_cpu_slice(op->n_tok * n_head, member, n_member, &i, &end);
+  while (i < end) {
+    const size_t t = i / n_head, h = i % n_head, n = n_head - h < end - i ? n_head - h : end - i;
+    const float *cosine = job->angles + t * op->n_rot;
+
+    rotate_heads(ctx->vec, x + t * stride + h * op->head_dim, cosine, cosine + op->n_rot / 2, op,
+                 n);
+    i += n;
+  }
 }
 
 void
-ks_cpu_rope(const ks_cpu_ctx *ctx, const ks_op_rope *op, uint32_t member, uint32_t n_member)
+ks_cpu_rope(const ks_cpu_ctx *ctx, const ks_cpu_rope_job *job, uint32_t member, uint32_t n_member)
 {
-  float *cosine = ks_cpu_scratch(ctx, member), *sine = cosine + op->n_rot / 2;
-  float *q = ks_cpu_ptr(op->q), *k = ks_cpu_ptr(op->k);
-  const int32_t *pos = ks_cpu_ptr(op->pos);
+  const ks_op_rope *op = &job->op;
   const size_t q_stride = op->q_stride != 0 ? op->q_stride : (size_t)op->n_head * op->head_dim;
   const size_t k_stride = op->k_stride != 0 ? op->k_stride : (size_t)op->n_kv_head * op->head_dim;
-  size_t begin, end;
 
-  ks_cpu_slice(op->n_tok, member, n_member, &begin, &end);
-  for (size_t t = begin; t < end; t++) {
-    fill_angles(cosine, sine, op, pos + t, op->n_tok, op->mscale);
-    if (q != NULL)
-      rotate_heads(ctx->vec, q + t * q_stride, cosine, sine, op, op->n_head);
-    if (k != NULL)
-      rotate_heads(ctx->vec, k + t * k_stride, cosine, sine, op, op->n_kv_head);
-  }
+  if (op->q != 0)
+    rotate_slice(ctx, job, ks_cpu_ptr(op->q), op->n_head, q_stride, member, n_member);
+  if (op->k != 0)
+    rotate_slice(ctx, job, ks_cpu_ptr(op->k), op->n_kv_head, k_stride, member, n_member);
 }
 
 /* A stored key already carries mscale, so the turn by delta has length one.  Keys that stay where

@@ -1,9 +1,9 @@
 /* cpu-step.c - recording operations and running them in one parallel region.
- * The members walk the list together with a barrier between two operations; member 0 asks between
- * them, and through ks_cpu_poll inside long ones, whether to stop.
- * The tickets of neighbouring operations are two counters used in turn: while one is drawn from
- * nobody uses the other, so member 0 can set it back before the barrier. Threads: see
- * cpu-step-internal.h. */
+ * The members walk the list together.  Operations form groups: inside a group members run on
+ * without waiting, between two groups is a barrier; there, and through ks_cpu_poll inside long
+ * operations, member 0 asks whether to stop. Every operation of a group draws from a ticket of its
+ * own; the groups use two sets of tickets in turn: while one is drawn from nobody uses the other,
+ * so member 0 can set it back before the barrier. Threads: see cpu-step-internal.h. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-step-internal.h"
 
@@ -18,6 +18,7 @@
 typedef struct ks_cpu_record {
   struct ks_cpu_record *next;
   ks_cpu_op_kind kind;
+  bool waits; /* a barrier stands before it: it begins a group */
 } record;
 
 typedef struct ks_cpu_chunk {
@@ -39,8 +40,8 @@ struct ks_cpu_run {
   void *stop_user;
   uint64_t last_poll_ns; /* member 0 only */
   uint32_t stopping;     /* the answer so far; loops inside an operation look at it */
-  uint32_t stop_after;   /* members leave behind this operation; set before the barrier there */
-  ticket tickets[2];
+  uint32_t stop_after;   /* members leave behind this group; set before the barrier there */
+  ticket tickets[2][KS_CPU_MAX_GROUP];
 };
 
 static uint64_t
@@ -86,6 +87,7 @@ ks_cpu_step_begin(ks_cpu_step *step)
   assert(!step->recording);
   step->recording = true;
   step->first = step->last = NULL;
+  step->n_group = step->n_pending = step->n_angles = 0;
   step->chunk = step->first_chunk;
   if (step->chunk != NULL)
     step->chunk->used = CHUNK_HEAD;
@@ -141,8 +143,27 @@ ks_cpu_step_get(ks_cpu_step *step, size_t n_bytes)
   return p;
 }
 
+/* Books the regions of the next operation; true when it must wait for what came before. */
+static bool
+book_touches(ks_cpu_step *step, const ks_cpu_touches *t)
+{
+  bool waits =
+      t == NULL || step->n_group == KS_CPU_MAX_GROUP || step->n_pending + t->n > KS_CPU_MAX_PENDING;
+
+  for (uint32_t i = 0; !waits && i < t->n; i++)
+    for (uint32_t j = 0; !waits && j < step->n_pending; j++)
+      waits = ks_cpu_touch_conflicts(&t->list[i], &step->pending[j]);
+  if (waits)
+    step->n_group = step->n_pending = 0;
+  step->n_group = t == NULL ? KS_CPU_MAX_GROUP : step->n_group + 1; /* full: nothing may join */
+  for (uint32_t i = 0; t != NULL && i < t->n; i++)
+    step->pending[step->n_pending++] = t->list[i];
+  return waits;
+}
+
 void *
-ks_cpu_step_add(ks_cpu_step *step, ks_cpu_op_kind kind, size_t n_bytes)
+ks_cpu_step_add(ks_cpu_step *step, ks_cpu_op_kind kind, size_t n_bytes,
+                const ks_cpu_touches *touches)
 {
   record *r = ks_cpu_step_get(step, RECORD_BYTES + n_bytes);
 
@@ -150,6 +171,7 @@ ks_cpu_step_add(ks_cpu_step *step, ks_cpu_op_kind kind, size_t n_bytes)
     return NULL;
   r->next = NULL;
   r->kind = kind;
+  r->waits = book_touches(step, touches);
   if (step->last != NULL)
     step->last->next = r;
   else
@@ -182,6 +204,9 @@ run_record(const ks_cpu_ctx *ctx, const record *r, uint32_t member, uint32_t n_m
   case KS_CPU_ACT_MUL:
     ks_cpu_act_mul(ctx, op, member, n_member);
     break;
+  case KS_CPU_ROPE_ANGLES:
+    ks_cpu_rope_angles(ctx, op, member, n_member);
+    break;
   case KS_CPU_ROPE:
     ks_cpu_rope(ctx, op, member, n_member);
     break;
@@ -194,8 +219,8 @@ run_record(const ks_cpu_ctx *ctx, const record *r, uint32_t member, uint32_t n_m
   case KS_CPU_ATTN_SEGMENTS:
     ks_cpu_attn_segments(ctx, op, member, n_member);
     break;
-  case KS_CPU_GATE:
-    ks_cpu_gate(ctx, op, member, n_member);
+  case KS_CPU_GATE_OUT:
+    ks_cpu_gate_out(ctx, op, member, n_member);
     break;
   case KS_CPU_POOL:
     ks_cpu_pool(ctx, op, member, n_member);
@@ -238,28 +263,38 @@ ks_cpu_poll(const ks_cpu_ctx *ctx, uint32_t member)
   return __atomic_load_n(&run->stopping, __ATOMIC_RELAXED) != 0;
 }
 
+/* Ends group number i of a member; false when it was the last one that is run. */
+static bool
+end_group(struct ks_cpu_run *run, uint32_t i, uint32_t member)
+{
+  if (member == 0) {
+    for (uint32_t k = 0; k < KS_CPU_MAX_GROUP; k++)
+      __atomic_store_n(&run->tickets[(i + 1) % 2][k].next, 0, __ATOMIC_RELAXED);
+    if (ask(run) && run->stop_after > i)
+      __atomic_store_n(&run->stop_after, i, __ATOMIC_RELAXED);
+  }
+  ks_threads_barrier(run->ctx->threads);
+  /* Member 0 may already be ahead and set a later group: compare, do not test for a flag. */
+  return __atomic_load_n(&run->stop_after, __ATOMIC_RELAXED) > i;
+}
+
 static void
 run_member(void *user, uint32_t member, uint32_t n_member)
 {
   struct ks_cpu_run *run = user;
   ks_cpu_ctx ctx = *run->ctx;
-  uint32_t i = 0;
+  uint32_t group = 0, at = 0;
 
   ctx.run = run;
-  for (const record *r = run->first; r != NULL; r = r->next, i++) {
-    ctx.ticket = &run->tickets[i % 2].next;
-    run_record(&ctx, r, member, n_member);
-    if (r->next == NULL)
-      break; /* the end of the region is a barrier */
-    if (member == 0) {
-      __atomic_store_n(&run->tickets[(i + 1) % 2].next, 0, __ATOMIC_RELAXED);
-      if (ask(run) && run->stop_after > i)
-        __atomic_store_n(&run->stop_after, i, __ATOMIC_RELAXED);
+  for (const record *r = run->first; r != NULL; r = r->next) {
+    if (r->waits && r != run->first) {
+      if (!end_group(run, group, member))
+        break;
+      group++;
+      at = 0;
     }
-    ks_threads_barrier(ctx.threads);
-    /* Member 0 may already be ahead and set a later operation: compare, do not test for a flag. */
-    if (__atomic_load_n(&run->stop_after, __ATOMIC_RELAXED) <= i)
-      break;
+    ctx.ticket = &run->tickets[group % 2][at++].next;
+    run_record(&ctx, r, member, n_member);
   }
 }
 

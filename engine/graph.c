@@ -1,5 +1,5 @@
 /* graph.c - one forward pass, recorded as one step of the backend.
- * Per layer: norm, q/k/v (and the retention gate from the same normed input), rotation, append to
+ * Per layer: norm, q/k/v and the retention gate from the same normed input, rotation, append to
  * the pages, attention, output, feed-forward.  Only rows whose logits are asked for go through the
  * last feed-forward and the output matrix; a pass that asks for none ends with the last layer's
  * append. All memory is taken when the graph is made; a pass allocates nothing. Image rows come as
@@ -304,22 +304,32 @@ record_gate(const pass *p, uint32_t layer, ks_dptr *out_log_beta)
   return p->t->gate(p->dev, &op);
 }
 
-/* q, k, v of one layer: projected from h, normed per head where the model does so, rotated. */
+/* q, k, v of one layer, projected from h. */
 static ks_status
 record_qkv(const pass *p, const ks_layer *layer)
 {
   const ks_graph_layout *l = &p->g->layout;
-  const ks_model_shape *s = p->s;
-  const ks_rope_shape *r = layer->is_local ? &s->rope_local : &s->rope;
-  ks_dptr dev = p->g->dev, q = dev + l->q, k = dev + l->k, v = dev + l->v;
+  ks_dptr dev = p->g->dev;
   ks_op_linear lin = {.n_w = 3,
                       .w = {layer->wq, layer->wk, layer->wv},
                       .bias = {layer->bq, layer->bk, layer->bv},
                       .x = dev + l->h,
-                      .y = {q, k, v},
+                      .y = {dev + l->q, dev + l->k, dev + l->v},
                       .n_tok = p->in->n_tok,
                       .epilogue = KS_EPI_STORE,
                       .act = KS_ACT_NONE};
+
+  return p->t->linear(p->dev, &lin);
+}
+
+/* q and k normed per head where the model does so, and rotated. */
+static ks_status
+record_rotation(const pass *p, const ks_layer *layer)
+{
+  const ks_graph_layout *l = &p->g->layout;
+  const ks_model_shape *s = p->s;
+  const ks_rope_shape *r = layer->is_local ? &s->rope_local : &s->rope;
+  ks_dptr dev = p->g->dev, q = dev + l->q, k = dev + l->k;
   ks_op_rope rope = {.q = q,
                      .k = k,
                      .n_tok = p->in->n_tok,
@@ -332,9 +342,9 @@ record_qkv(const pass *p, const ks_layer *layer)
                      .axis = r->axis,
                      .mscale = r->mscale,
                      .neox = r->neox};
-  ks_status st = p->t->linear(p->dev, &lin);
+  ks_status st = KS_OK;
 
-  if (st == KS_OK && layer->q_norm != 0)
+  if (layer->q_norm != 0)
     st = record_norm(p, q, layer->q_norm, q, p->in->n_tok * s->n_head, s->k_dim);
   if (st == KS_OK && layer->k_norm != 0)
     st = record_norm(p, k, layer->k_norm, k, p->in->n_tok * s->n_kv_head, s->k_dim);
@@ -407,7 +417,8 @@ record_layer(pass *p, uint32_t index)
 
   if ((st = record_norm(p, p->x, layer->attn_norm, g->dev + g->layout.h, p->n_x, p->s->n_embd)) !=
           KS_OK ||
-      (st = record_gate(p, index, &log_beta)) != KS_OK || (st = record_qkv(p, layer)) != KS_OK ||
+      (st = record_qkv(p, layer)) != KS_OK || (st = record_gate(p, index, &log_beta)) != KS_OK ||
+      (st = record_rotation(p, layer)) != KS_OK ||
       (st = record_append(p, index, log_beta)) != KS_OK)
     return st;
   if (is_last && p->n_row == 0)

@@ -110,20 +110,37 @@ wake_sleepers(ks_threads *pool)
 }
 
 void
-ks_threads_barrier(ks_threads *pool)
+ks_threads_barrier_reset(ks_threads *pool, uint32_t *word)
 {
   unsigned phase;
 
-  if (pool->n_member == 1)
+  if (pool->n_member == 1) {
+    *word = 0;
     return;
+  }
   phase = atomic_load_explicit(&pool->phase, memory_order_acquire);
   if (atomic_fetch_add_explicit(&pool->n_arrived, 1, memory_order_acq_rel) + 1 < pool->n_member) {
     wait_change(pool, &pool->phase, phase, BARRIER_SPIN_NS, YIELD_NS);
     return;
   }
+  __atomic_store_n(word, 0, __ATOMIC_RELAXED); /* the last one: nobody else is at work */
   atomic_store_explicit(&pool->n_arrived, 0, memory_order_relaxed);
   atomic_store(&pool->phase, phase + 1);
   wake_sleepers(pool);
+}
+
+void
+ks_threads_barrier(ks_threads *pool)
+{
+  uint32_t nothing = 0;
+
+  ks_threads_barrier_reset(pool, &nothing);
+}
+
+uint32_t
+ks_threads_get_n_barriers(const ks_threads *pool)
+{
+  return atomic_load(&pool->phase);
 }
 
 static void

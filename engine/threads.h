@@ -20,5 +20,9 @@ uint32_t ks_threads_get_n(const ks_threads *threads);
 void ks_threads_run(ks_threads *threads, ks_thread_fn fn, void *user);
 /* All members of the current run wait for each other.  Yields to the system when it takes long. */
 void ks_threads_barrier(ks_threads *threads);
+/* The same; *word, which no member touches while it waits, is 0 when they go on. */
+void ks_threads_barrier_reset(ks_threads *threads, uint32_t *word);
+/* Barriers passed so far, ends of runs included; 0 with one member, which never waits. */
+uint32_t ks_threads_get_n_barriers(const ks_threads *threads);
 
 KS_END_DECLS

@@ -6,7 +6,37 @@
 #include "engine/retention.h"
 #include "tests/ops/ops-store.h"
 
-OPS_DEFINE(gate, ks_op_gate)
+/* As the recorder cuts it: hidden layers, then the output. */
+static void
+gate_member(void *user, uint32_t member, uint32_t n_member)
+{
+  const ops_job *job = user;
+
+  for (uint32_t i = 0; i < ks_cpu_gate_get_n_hidden(job->op); i++) {
+    const ks_op_linear hidden = ks_cpu_gate_get_hidden(job->op, i);
+
+    ks_cpu_linear(job->ctx, &hidden, member, n_member);
+    ks_cpu_next_phase(job->ctx, member);
+  }
+  ks_cpu_gate_out(job->ctx, job->op, member, n_member);
+}
+
+static void
+ops_gate(ops_fixture *f, const ks_op_gate *op)
+{
+  ks_cpu_need need = {0, 0}, most = {0, 0};
+
+  for (uint32_t i = 0; i < ks_cpu_gate_get_n_hidden(op); i++) {
+    const ks_op_linear hidden = ks_cpu_gate_get_hidden(op, i);
+
+    ks_cpu_linear_need(&f->ctx, &hidden, &need);
+    most.member_bytes =
+        need.member_bytes > most.member_bytes ? need.member_bytes : most.member_bytes;
+    most.shared_bytes =
+        need.shared_bytes > most.shared_bytes ? need.shared_bytes : most.shared_bytes;
+  }
+  ops_run(f, most, gate_member, op);
+}
 OPS_DEFINE(kv_score, ks_op_kv_score)
 OPS_DEFINE(kv_select, ks_op_kv_select)
 OPS_DEFINE(kv_compact, ks_op_kv_compact)

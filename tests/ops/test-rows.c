@@ -11,7 +11,8 @@ OPS_DEFINE_PLAIN(rms_norm)
 OPS_DEFINE_PLAIN(layer_norm)
 OPS_DEFINE_PLAIN(act_mul)
 OPS_DEFINE_PLAIN(pool)
-OPS_DEFINE(rope, ks_op_rope)
+OPS_DEFINE_PLAIN(rope_angles)
+OPS_DEFINE_PLAIN(rope)
 OPS_DEFINE(logits_topk, ks_op_logits_topk)
 
 static const uint32_t widths[] = {1, 7, 8, 15, 16, 17, 32, 33, 63, 80, 576};
@@ -145,6 +146,7 @@ rope_body(ops_fixture *f)
     uint8_t axis[11];
     float inv_freq[11], *q = ops_floats(f, n_tok * q_stride), *k = ops_floats(f, n_tok * dim);
     float *q0 = ops_floats(f, n_tok * q_stride), *k0 = ops_floats(f, n_tok * dim);
+    ks_cpu_rope_job job;
     ks_op_rope op = {.q = ops_dptr(q),
                      .k = ops_dptr(k),
                      .n_tok = n_tok,
@@ -167,7 +169,10 @@ rope_body(ops_fixture *f)
     }
     for (uint32_t i = 0; i < 3 * n_tok; i++)
       pos[i] = (int32_t)(ops_random(f) % 9000);
-    ops_rope(f, &op);
+    job = (ks_cpu_rope_job){op, ops_floats(f, (size_t)n_tok * op.n_rot)};
+    ops_rope_angles(f, &job);
+    ops_rope(f, &job);
+    ks_mem_free(job.angles);
     for (uint32_t t = 0; t < n_tok; t++)
       for (uint32_t h = 0; h < 4; h++) {
         const float *got = h < 3 ? q + t * q_stride + h * dim : k + t * dim;

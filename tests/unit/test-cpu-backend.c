@@ -2,7 +2,7 @@
  * The numbers of the operations are tested in tests/ops; here it is their order, what a step
  * allocates, and how it stops.  Also the registry and modules that cannot be used. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "engine/backend.h"
+#include "engine/cpu-backend-internal.h"
 #include "tests/ks-test.h"
 
 #include <stdio.h>
@@ -281,6 +281,145 @@ KS_TEST(cpu_backend, repacked_weights)
     be.t->mem_free(be.dev, copy);
     be.t->weight_unbind(be.dev, w.data, sizeof(bytes));
     ks_backend_close(&be);
+  }
+  ks_alloc_free(a);
+}
+
+#define N_BUFFER 5u
+#define N_ROW 6u
+#define N_COL 32u
+#define BUFFER_FLOATS (N_ROW * N_COL)
+
+/* A record of small operations between buffers of N_ROW rows. */
+typedef struct sketch {
+  const ks_backend *be;
+  ks_dptr buffers, weight; /* [N_BUFFER, N_ROW, N_COL] f32, [N_COL, N_COL] f32 */
+} sketch;
+
+static ks_dptr
+buffer_at(const sketch *s, uint32_t i)
+{
+  return s->buffers + (ks_dptr)i * BUFFER_FLOATS * 4;
+}
+
+static void
+record_norm(const sketch *s, uint32_t in, uint32_t out, uint32_t n_row)
+{
+  ks_op_norm op = {.x = buffer_at(s, in),
+                   .out = buffer_at(s, out),
+                   .n_row = n_row,
+                   .n_col = BUFFER_FLOATS / n_row,
+                   .eps = 0.5f};
+
+  KS_ASSERT_OK(s->be->t->rms_norm(s->be->dev, &op));
+}
+
+static void
+record_product(const sketch *s, uint32_t in, uint32_t out)
+{
+  ks_op_linear op = {.n_w = 1, .n_tok = N_ROW};
+
+  op.w[0] = (ks_weight){s->weight, KS_DTYPE_F32, N_COL, N_COL, N_COL * 4, 0};
+  op.x = buffer_at(s, in);
+  op.y[0] = buffer_at(s, out);
+  KS_ASSERT_OK(s->be->t->linear(s->be->dev, &op));
+}
+
+static void
+record_sum(const sketch *s, uint32_t in, uint32_t out)
+{
+  ks_op_add_rows op = {
+      .dst = buffer_at(s, out), .src = buffer_at(s, in), .n_row = N_ROW, .n_col = N_COL};
+
+  KS_ASSERT_OK(s->be->t->add_rows(s->be->dev, &op));
+}
+
+static sketch
+new_sketch(const ks_backend *be)
+{
+  sketch s = {.be = be,
+              .buffers = new_floats(be, N_BUFFER * BUFFER_FLOATS, -1, 0.003f),
+              .weight = new_floats(be, N_COL * N_COL, 0.05f, -0.0001f)};
+
+  return s;
+}
+
+static uint32_t
+run_and_count(const ks_backend *be)
+{
+  const ks_threads *threads = ks_cpu_get_ctx(be->dev)->threads;
+  const uint32_t before = ks_threads_get_n_barriers(threads);
+
+  KS_ASSERT_OK(be->t->step_end(be->dev, NULL, NULL, NULL));
+  return ks_threads_get_n_barriers(threads) - before;
+}
+
+/* Members wait only where an operation needs what another one made, or overwrites what it read; the
+ * end of a step is one barrier more. */
+KS_TEST(cpu_backend, waits_only_where_it_must)
+{
+  ks_alloc *a = ks_alloc_new();
+  ks_backend be = open_cpu(a, 2);
+  const sketch s = new_sketch(&be);
+
+  KS_ASSERT_OK(be.t->step_begin(be.dev, NULL));
+  record_product(&s, 0, 1);
+  record_product(&s, 0, 2); /* another output from the same input */
+  record_norm(&s, 0, 3, N_ROW);
+  record_norm(&s, 3, 3, N_ROW); /* each member reads the rows that it made */
+  KS_ASSERT_EQ(run_and_count(&be), 1);
+  KS_ASSERT_OK(be.t->step_begin(be.dev, NULL));
+  record_norm(&s, 0, 1, N_ROW);
+  record_norm(&s, 1, 2, 1); /* rows cut otherwise: | */
+  record_product(&s, 2, 3); /* | */
+  record_norm(&s, 0, 2, 1); /* overwrites the input: | */
+  record_sum(&s, 0, 4);     /* alone: | */
+  record_norm(&s, 0, 1, 1); /* | */
+  KS_ASSERT_EQ(run_and_count(&be), 6);
+  be.t->mem_free(be.dev, s.buffers);
+  be.t->mem_free(be.dev, s.weight);
+  ks_backend_close(&be);
+  ks_alloc_free(a);
+}
+
+/* Random lists of operations give the same bits with one member, which never waits, and with
+ * three. */
+KS_TEST(cpu_backend, members_never_overtake_what_they_need)
+{
+  ks_alloc *a = ks_alloc_new();
+  ks_backend be[2] = {open_cpu(a, 1), open_cpu(a, 3)};
+  const sketch s[2] = {new_sketch(&be[0]), new_sketch(&be[1])};
+  uint32_t x = 1;
+
+  for (uint32_t round = 0; round < 60; round++) {
+    for (uint32_t i = 0; i < 2; i++)
+      KS_ASSERT_OK(be[i].t->step_begin(be[i].dev, NULL));
+    for (uint32_t n = 0; n < 40; n++) {
+      const uint32_t r = (x = x * 1664525u + 1013904223u) >> 8, in = r % N_BUFFER;
+      const uint32_t out = r / 8 % N_BUFFER, kind = r / 64 % 8;
+
+      for (uint32_t i = 0; i < 2; i++) {
+        if (kind < 3)
+          record_norm(&s[i], in, out, kind == 0 ? 1 : kind == 1 ? 2 : N_ROW);
+        else if (kind < 7 && in != out)
+          record_product(&s[i], in, out);
+        else if (in != out)
+          record_sum(&s[i], in, out);
+      }
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+      record_norm(&s[i], round % N_BUFFER, 0, N_ROW); /* keeps the numbers small */
+      KS_ASSERT_OK(be[i].t->step_end(be[i].dev, NULL, NULL, NULL));
+    }
+    KS_ASSERT(isfinite(read_float(&be[0], s[0].buffers, 7)));
+    KS_ASSERT_EQ(memcmp(ks_cpu_ptr(s[0].buffers), ks_cpu_ptr(s[1].buffers),
+                        N_BUFFER * BUFFER_FLOATS * sizeof(float)),
+                 0);
+  }
+  for (uint32_t i = 0; i < 2; i++) {
+    be[i].t->mem_free(be[i].dev, s[i].buffers);
+    be[i].t->mem_free(be[i].dev, s[i].weight);
+    ks_backend_close(&be[i]);
   }
   ks_alloc_free(a);
 }

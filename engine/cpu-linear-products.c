@@ -33,45 +33,68 @@ strip_at(const ks_weight *w, uint32_t strip_rows, size_t row, size_t k)
 /* --- few tokens --- */
 
 static void
-multiply_rows(const ks_linear *l, const ks_weight *w, const ks_linear_unit *unit, ks_linear_out out)
+multiply_rows(const ks_linear *l, const ks_weight *w, const ks_linear_unit *unit, size_t t0,
+              size_t n_tok, ks_linear_out out)
 {
   const ks_cpu_matmul_fns *fns = l->ctx->matmul;
+  const bool packed = fns->wants_packed[w->dtype];
+  const float *x = packed ? (const float *)(const void *)(l->scratch + l->plan.packed_at)
+                          : (const float *)ks_cpu_ptr(l->op->x);
   ks_rows_job job = {.dtype = w->dtype,
                      .rows = row_at(w, unit->row0, 0),
                      .row_bytes = w->row_bytes,
                      .n_row = unit->n_row,
                      .n_in = w->n_in,
-                     .n_tok = l->op->n_tok,
-                     .x = ks_cpu_ptr(l->op->x),
-                     .x_stride = ks_linear_x_stride(l->op),
-                     .out = out.c,
+                     .x_stride = packed ? l->plan.pack_floats : ks_linear_x_stride(l->op),
                      .out_stride = out.stride};
 
-  if (fns->wants_packed[w->dtype]) {
-    job.x = (const float *)(const void *)(l->scratch + l->plan.packed_at);
-    job.x_stride = l->plan.pack_floats;
+  for (size_t t = 0; t < n_tok; t += KS_MATMUL_FEW) {
+    job.n_tok = n_tok - t < KS_MATMUL_FEW ? (uint32_t)(n_tok - t) : KS_MATMUL_FEW;
+    job.x = x + (t0 + t) * job.x_stride;
+    job.out = out.c + t * out.stride;
+    fns->multiply_rows[w->dtype](&job);
   }
-  fns->multiply_rows[w->dtype](&job);
+}
+
+/* Activations of the tokens from t on. */
+static ks_cpu_acts
+acts_from(const ks_cpu_acts *acts, size_t t)
+{
+  const size_t n_group = acts->n_in / KS_PACKED_GROUP;
+  ks_cpu_acts part = *acts;
+
+  part.x += t * acts->x_stride;
+  part.sum += t * n_group;
+  part.half_sum += 2 * t * n_group;
+  if (acts->q != NULL) {
+    part.q += t * acts->n_in;
+    part.d += t * n_group;
+  }
+  return part;
 }
 
 static void
-multiply_strips(const ks_linear *l, const ks_weight *w, const ks_linear_unit *unit,
-                ks_linear_out out)
+multiply_strips(const ks_linear *l, const ks_weight *w, const ks_linear_unit *unit, size_t t0,
+                size_t n_tok, ks_linear_out out)
 {
   const ks_cpu_packed_fns *fns = l->ctx->packed;
   const ks_packed_kernel *kernel = &fns->kernels[w->dtype];
+  ks_cpu_acts acts;
   ks_packed_job job = {.strips = strip_at(w, fns->strip_rows, unit->row0, 0),
                        .strip_bytes = ks_packed_strip_bytes(w->dtype, w->n_in, fns->strip_rows),
                        .n_strip = (unit->n_row + fns->strip_rows - 1) / fns->strip_rows,
-                       .acts = &l->acts,
-                       .n_tok = l->op->n_tok,
-                       .out = out.c,
+                       .acts = &acts,
                        .out_stride = out.stride};
 
-  if (l->acts.q != NULL)
-    kernel->rows_fast(&job);
-  else
-    kernel->rows_exact(&job);
+  for (size_t t = 0; t < n_tok; t += KS_MATMUL_FEW) {
+    acts = acts_from(&l->acts, t0 + t);
+    job.n_tok = n_tok - t < KS_MATMUL_FEW ? (uint32_t)(n_tok - t) : KS_MATMUL_FEW;
+    job.out = out.c + t * out.stride;
+    if (acts.q != NULL)
+      kernel->rows_fast(&job);
+    else
+      kernel->rows_exact(&job);
+  }
 }
 
 /* --- many tokens, panels of f32 --- */
@@ -235,10 +258,10 @@ ks_linear_multiply_to(const ks_linear *l, uint32_t w, const ks_linear_unit *unit
 
   switch (l->plan.ways[w]) {
   case KS_LINEAR_ROWS:
-    multiply_rows(l, weight, unit, out);
+    multiply_rows(l, weight, unit, t0, n_tok, out);
     break;
   case KS_LINEAR_STRIPS:
-    multiply_strips(l, weight, unit, out);
+    multiply_strips(l, weight, unit, t0, n_tok, out);
     break;
   case KS_LINEAR_PANELS:
     multiply_panels(l, weight, unit, t0, n_tok, out);

@@ -5,8 +5,7 @@
  * number of tokens call for it.  Sets this processor lacks run emulated where the build has an
  * emulation (KS_EMULATED_AVX512). */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "engine/cpu-matmul-internal.h"
-#include "engine/cpu-packed-internal.h"
+#include "engine/cpu-linear-internal.h"
 #include "engine/cpu-vec-internal.h"
 #include "engine/quant.h"
 #include "tests/ks-test.h"
@@ -164,18 +163,26 @@ typedef struct kernel_set {
   bool repacked; /* weights that have a packed form come in it */
 } kernel_set;
 
-/* Whether a weight is multiplied with quantised activations. */
+/* Whether weight i is multiplied with quantised activations: in fast mode always when it is
+ * repacked, else from the number of tokens on from which that is cheaper. */
 static bool
-is_quantised(const kernel_set *set, const ks_op_linear *op, const ks_weight *w)
+is_quantised(const kernel_set *set, const ks_op_linear *op, uint32_t i)
 {
-  return set->mode == KS_COMPUTE_FAST && ks_packed_get_format(w->dtype).row_bytes > 0 &&
-         (set->repacked || op->n_tok > KS_MATMUL_FEW);
+  const ks_cpu_ctx ctx = {.matmul = set->matmul, .packed = set->packed, .mode = set->mode};
+  const ks_linear_plan plan = ks_linear_make_plan(&ctx, op, N_MEMBER);
+  const bool quantised = set->mode == KS_COMPUTE_FAST &&
+                         (plan.ways[i] == KS_LINEAR_CODES || plan.ways[i] == KS_LINEAR_STRIPS);
+
+  KS_ASSERT(quantised || set->mode == KS_COMPUTE_EXACT || op->w[i].packed == 0);
+  return quantised;
 }
 
 /* The activations that weight w meets: x, or d * q.  [n_tok, n_in] */
 static float *
-effective_x(bench *b, const kernel_set *set, const ks_op_linear *op, const ks_weight *w)
+effective_x(bench *b, const kernel_set *set, const ks_op_linear *op, uint32_t i)
 {
+  const ks_weight *w = &op->w[i];
+  const bool quantised = is_quantised(set, op, i);
   const size_t n_in = w->n_in, stride = op->x_stride != 0 ? op->x_stride : n_in;
   float *x = ks_mem_new(b->a, KS_MEM_HOST, op->n_tok * n_in, sizeof(*x));
   int8_t *q = ks_mem_new(b->a, KS_MEM_HOST, n_in, 1);
@@ -185,7 +192,7 @@ effective_x(bench *b, const kernel_set *set, const ks_op_linear *op, const ks_we
     const float *src = (const float *)ks_cpu_ptr(op->x) + t * stride;
 
     memcpy(x + t * n_in, src, n_in * sizeof(*x));
-    if (!is_quantised(set, op, w))
+    if (!quantised)
       continue;
     set->packed->fill_acts(src, n_in, q, scales, scales + n_in / 32, scales + n_in / 16);
     for (size_t k = 0; k < n_in; k++)
@@ -310,7 +317,7 @@ check(bench *b, const kernel_set *set, const matrix *m, const ks_op_linear *desc
 
   for (uint32_t i = 0; i < op.n_w; i++) {
     op.w[i].packed = repack(b, set, &op.w[i]);
-    x[i] = effective_x(b, set, &op, &op.w[i]);
+    x[i] = effective_x(b, set, &op, i);
   }
   run_linear(b, set, &op);
   for (uint32_t i = 0; i < n_list; i++)
@@ -414,7 +421,7 @@ check_shape(bench *b, ks_op_linear op, const ks_dtype dtypes[3], const uint32_t 
 /* Every type, token counts around the limits of the two ways, row counts around those of panels. */
 KS_TEST(linear, every_type_and_shape)
 {
-  static const uint32_t n_toks[] = {0, 1, 2, 3, 4, 5, 17, 33}, n_outs[] = {1, 3, 16, 33};
+  static const uint32_t n_toks[] = {0, 1, 2, 3, 4, 7, 18, 33}, n_outs[] = {1, 3, 16, 33};
   bench b;
 
   bench_init(&b);

@@ -96,8 +96,10 @@ take_samples (Run *run, KsEngineSetup *setup, ks_timeline *tl, KsEngineJob *job,
 
     cli_print_notice (text);
   }
-  if (!run->options->json)
+  if (!run->options->json) {
+    cli_bench_print_header (setup);
     printf ("sizes in MiB\n");
+  }
   for (guint32 i = 0; i < n_tok; i += (guint32)run->step)
     if (!take_sample (run, tl, job, (const ks_token *)ids->data + i,
                       MIN ((guint32)run->step, n_tok - i), error))

@@ -343,6 +343,7 @@ cli_bench_recall_main (char **args)
       {NULL, 0, 0, 0, NULL, NULL, NULL}};
 
   cli_options_init (&options);
+  options.is_check = TRUE;
   g_option_context_add_main_entries (context, entries, NULL);
   cli_options_add_model (&options, context);
   cli_options_add_memory (&options, context);

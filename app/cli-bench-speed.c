@@ -157,6 +157,7 @@ speed_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
     cJSON_AddItemToObject (json, "rows", g_steal_pointer (&run->rows));
     cli_print_json (json);
   } else if (ok) {
+    cli_bench_print_header (setup);
     print_table (run);
   }
   cJSON_Delete (run->rows);

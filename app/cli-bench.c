@@ -149,12 +149,28 @@ cli_bench_make_header (KsEngineSetup *setup, const char *what)
     cJSON_AddStringToObject (json, "gate", setup->gate_path);
   cJSON_AddStringToObject (json, "policy", ks_policy_get_name (setup->evict.policy));
   cJSON_AddStringToObject (json, "kv_type", ks_dtype_get_info (setup->layout.kv_dtype)->name);
+  cJSON_AddStringToObject (json, "mode", cli_get_mode_name (setup->mode));
+  cJSON_AddNumberToObject (json, "weight_bytes", (double)ks_model_get_weight_bytes (setup->model));
+  cJSON_AddNumberToObject (json, "repacked_bytes",
+                           (double)ks_model_get_repacked_bytes (setup->model));
   cJSON_AddStringToObject (json, "device", info.name);
   cJSON_AddStringToObject (json, "instructions", info.isa);
   cJSON_AddNumberToObject (json, "threads", info.n_unit);
   if (getloadavg (load, 1) == 1)
     cJSON_AddNumberToObject (json, "load_average", load[0]);
   return json;
+}
+
+void
+cli_bench_print_header (KsEngineSetup *setup)
+{
+  guint64 n_copy = ks_model_get_repacked_bytes (setup->model);
+  g_autofree char *weights = cli_format_bytes (ks_model_get_weight_bytes (setup->model) - n_copy);
+  g_autofree char *copy = cli_format_bytes (n_copy);
+
+  printf ("mode %s, keys and values %s, weights %s (file-backed), their repacked copy %s\n",
+          cli_get_mode_name (setup->mode), ks_dtype_get_info (setup->layout.kv_dtype)->name,
+          weights, copy);
 }
 
 int

@@ -29,6 +29,8 @@ guint64 cli_bench_get_resident_bytes (void);
 void cli_bench_show_progress (const char *text);
 /* Facts of machine and model that every result names. */
 cJSON *cli_bench_make_header (KsEngineSetup *setup, const char *what);
+/* The same in one line of text: mode, types, weights and their copy. */
+void cli_bench_print_header (KsEngineSetup *setup);
 /* Loads the model and runs func with data on the engine thread. */
 int cli_bench_run (const KsEngineOptions *options, KsEngineJobFunc func, gpointer data);
 

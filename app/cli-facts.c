@@ -34,7 +34,7 @@ cli_talk_print_facts (CliTalk *talk)
   g_autofree char *gate_name = dup_gate_name (talk);
   g_autofree char *gate = gate_name != NULL ? cli_dup_printable (gate_name) : NULL;
   g_autofree char *seen = NULL, *kept = NULL, *all = NULL, *used = NULL, *budget = NULL,
-                  *weights = NULL, *scratch = NULL;
+                  *weights = NULL, *copy = NULL, *scratch = NULL;
   guint64 n_stream;
 
   if (stats == NULL)
@@ -45,15 +45,17 @@ cli_talk_print_facts (CliTalk *talk)
   all = cli_format_count (stats->kv.seen * n_stream);
   used = cli_format_bytes (stats->kv.kv_used_bytes);
   budget = cli_format_bytes (stats->kv.kv_budget_bytes);
-  weights = cli_format_bytes (stats->kv.weight_bytes);
+  weights = cli_format_bytes (stats->kv.weight_bytes - stats->kv.repacked_bytes);
+  copy = cli_format_bytes (stats->kv.repacked_bytes);
   scratch = cli_format_bytes (stats->kv.scratch_bytes + stats->kv.gate_bytes);
   fflush (stdout);
   fprintf (stderr,
            "memory: %s tokens read, %s of %s entries kept; keys and values %s of %s; weights %s "
-           "(file-backed), scratch and gate %s; policy %s, %s%s; prompt %.0f tokens/s, answer %.1f "
-           "tokens/s\n",
-           seen, kept, all, used, budget, weights, scratch, ks_policy_get_name (stats->policy),
-           gate != NULL ? "gate " : "no gate", gate != NULL ? gate : "",
+           "(file-backed), their repacked copy %s, scratch and gate %s; policy %s, %s%s; mode %s; "
+           "prompt %.0f tokens/s, answer %.1f tokens/s\n",
+           seen, kept, all, used, budget, weights, copy, scratch,
+           ks_policy_get_name (stats->policy), gate != NULL ? "gate " : "no gate",
+           gate != NULL ? gate : "", cli_get_mode_name (talk->options->mode),
            get_rate (answer.n_prompt, answer.prompt_s),
            get_rate (answer.n_answer, answer.answer_s));
 }
@@ -106,6 +108,7 @@ make_memory_json (const KsMemoryStats *stats)
       {"kv_budget_bytes", (double)stats->kv.kv_budget_bytes},
       {"kv_committed_bytes", (double)stats->kv.kv_committed_bytes},
       {"weight_bytes", (double)stats->kv.weight_bytes},
+      {"repacked_bytes", (double)stats->kv.repacked_bytes},
       {"gate_bytes", (double)stats->kv.gate_bytes},
       {"scratch_bytes", (double)stats->kv.scratch_bytes},
       {"host_bytes", (double)stats->kv.host_bytes},
@@ -141,6 +144,7 @@ cli_talk_make_json (CliTalk *talk)
     cli_session_add_json (talk->session, json);
   if (stats != NULL) {
     cJSON_AddStringToObject (json, "policy", ks_policy_get_name (stats->policy));
+    cJSON_AddStringToObject (json, "mode", cli_get_mode_name (talk->options->mode));
     cJSON_AddItemToObject (json, "memory", make_memory_json (stats));
   }
   return json;

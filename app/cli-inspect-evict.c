@@ -364,6 +364,7 @@ cli_inspect_evict_main (char **args)
       {NULL, 0, 0, 0, NULL, NULL, NULL}};
 
   cli_options_init (&options);
+  options.is_check = TRUE;
   cli_token_source_add (&source, context);
   g_option_context_add_main_entries (context, entries, NULL);
   cli_options_add_model (&options, context);

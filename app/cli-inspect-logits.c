@@ -206,6 +206,9 @@ print_result (Run *run, KsEngineSetup *setup, cJSON *take_arrays)
     cJSON_AddStringToObject (json, "model", setup->model_path);
     cJSON_AddNumberToObject (json, "n_vocab", ks_tokenizer_get_n_vocab (run->tok));
     cJSON_AddStringToObject (json, "policy", ks_policy_get_name (setup->evict.policy));
+    cJSON_AddStringToObject (json, "mode", cli_get_mode_name (setup->mode));
+    cJSON_AddNumberToObject (json, "repacked_bytes",
+                             (double)ks_model_get_repacked_bytes (setup->model));
     cJSON_AddStringToObject (json, "kv_type", ks_dtype_get_info (setup->layout.kv_dtype)->name);
     cJSON_AddItemToObject (json, "ids",
                            cli_make_id_array ((const ks_token *)run->ids->data, run->ids->len));
@@ -330,6 +333,7 @@ cli_inspect_logits_main (char **args)
                                   {NULL, 0, 0, 0, NULL, NULL, NULL}};
 
   cli_options_init (&options);
+  options.is_check = TRUE;
   cli_token_source_add (&source, context);
   g_option_context_add_main_entries (context, entries, NULL);
   cli_options_add_model (&options, context);

@@ -53,7 +53,12 @@ cli_options_add_model (CliOptions *options, GOptionContext *context)
       {"kv-type", 0, 0, G_OPTION_ARG_STRING, &options->kv_type,
        "type of stored keys and values: f32, f16, q8_0 (default f16)", "TYPE"},
       {"mode", 0, 0, G_OPTION_ARG_STRING, &options->mode,
-       "arithmetic: exact or fast (default exact)", "MODE"},
+       "arithmetic: fast (activations in 8 bits where the weights allow it) or exact (default: as "
+       "the "
+       "settings say, else fast; for checks and evaluations exact)",
+       "MODE"},
+      {"no-repack", 0, 0, G_OPTION_ARG_NONE, &options->no_repack,
+       "use the weights as they lie in the file: less memory, slower", NULL},
       {"threads", 't', 0, G_OPTION_ARG_INT, &options->threads,
        "threads to compute with (default: the physical cores)", "N"},
       {"isa", 0, 0, G_OPTION_ARG_STRING, &options->isa,
@@ -203,6 +208,12 @@ check_numbers (const CliOptions *options, GError **error)
          check_least ("--pin-first", options->pin_first, 0, error);
 }
 
+const char *
+cli_get_mode_name (ks_compute_mode mode)
+{
+  return mode == KS_COMPUTE_FAST ? "fast" : "exact";
+}
+
 gboolean
 cli_parse_bytes (const char *text, guint64 *out, GError **error)
 {
@@ -280,16 +291,21 @@ set_saved_policy (const CliOptions *options, KsSettings *settings, KsEngineOptio
 }
 
 static gboolean
-set_types (const CliOptions *options, KsEngineOptions *out, GError **error)
+set_types (const CliOptions *options, KsSettings *settings, KsEngineOptions *out, GError **error)
 {
   if (options->kv_type != NULL &&
       (!ks_dtype_parse (options->kv_type, &out->kv_dtype) ||
        (out->kv_dtype != KS_DTYPE_F32 && out->kv_dtype != KS_DTYPE_F16 &&
         out->kv_dtype != KS_DTYPE_Q8_0)))
     return usage_error (error, "--kv-type must be f32, f16 or q8_0");
-  if (options->mode != NULL && g_str_equal (options->mode, "fast"))
+  if (options->mode == NULL)
+    out->mode =
+        options->is_check || ks_settings_get_exact (settings) ? KS_COMPUTE_EXACT : KS_COMPUTE_FAST;
+  else if (g_str_equal (options->mode, "fast"))
     out->mode = KS_COMPUTE_FAST;
-  else if (options->mode != NULL && !g_str_equal (options->mode, "exact"))
+  else if (g_str_equal (options->mode, "exact"))
+    out->mode = KS_COMPUTE_EXACT;
+  else
     return usage_error (error, "--mode must be exact or fast");
   if (options->threads > 1024)
     return usage_error (error, "--threads must be 1024 at most");
@@ -297,6 +313,7 @@ set_types (const CliOptions *options, KsEngineOptions *out, GError **error)
   out->buffer = options->buffer > 0 ? (guint)options->buffer : 0;
   out->page_entries = options->page > 0 ? (guint)options->page : 0;
   out->isa = g_strdup (options->isa);
+  out->no_repack = options->no_repack;
   return TRUE;
 }
 
@@ -334,7 +351,7 @@ cli_options_make_engine (const CliOptions *options, GError **error)
   g_autoptr (KsSettings) settings = ks_settings_new (NULL);
   g_autoptr (KsEngineOptions) out = ks_engine_options_new ();
 
-  if (!check_numbers (options, error) || !set_types (options, out, error) ||
+  if (!check_numbers (options, error) || !set_types (options, settings, out, error) ||
       !set_policy (options, out, error) || !set_budget (options, settings, out, error) ||
       !find_files (options, out, error))
     return NULL;

@@ -16,6 +16,8 @@ typedef struct {
   /* model */
   char *model, *gate, *kv_type, *mode, *isa;
   int threads;
+  gboolean no_repack;
+  gboolean is_check; /* a command that checks or evaluates: exact where no mode is asked for */
   /* memory */
   char *budget, *kv_budget, *policy;
   int entries, chunk, buffer, page, lookahead, floor, pin_first;
@@ -58,6 +60,7 @@ KsSessionSettings *cli_options_make_session (const CliOptions *options);
 /* The file that name stands for; NULL means $KEEPSAKE_MODEL, else the saved model, else the default
  * one. (transfer full) */
 char *cli_resolve_model (KsModelRegistry *registry, const char *name, GError **error);
+const char *cli_get_mode_name (ks_compute_mode mode);
 /* "24MiB" and the like, at least one byte; 0 for NULL. */
 gboolean cli_parse_bytes (const char *text, guint64 *out, GError **error);
 

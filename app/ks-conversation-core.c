@@ -55,7 +55,7 @@ ks_conversation_core_free (KsConversationCore *core)
 }
 
 static gboolean
-ensure_timeline (KsConversationCore *core, KsEngine *engine, GError **error)
+ensure_timeline (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, GError **error)
 {
   KsEngineSetup *setup = ks_engine_get_setup (engine);
 
@@ -65,6 +65,9 @@ ensure_timeline (KsConversationCore *core, KsEngine *engine, GError **error)
     g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_NO_MODEL, "no model is loaded");
     return FALSE;
   }
+  /* What a former target took from the weights comes again where the present one allows it. */
+  if (setup->n_user == 0 && !ks_engine_setup_make_copy (setup, job, error))
+    return FALSE;
   core->tl = ks_engine_setup_new_timeline (setup, error);
   if (core->tl == NULL)
     return FALSE;
@@ -413,7 +416,7 @@ ks_conversation_core_ask (KsConversationCore *core, KsEngine *engine, KsEngineJo
                           const char *system, const char *message, const KsAnswerOptions *options,
                           GError **error)
 {
-  if (!ensure_timeline (core, engine, error))
+  if (!ensure_timeline (core, engine, job, error))
     return FALSE;
   core->answer = (KsAnswerInfo){0};
   if (!make_sampler (core, options, core->turn, G_MAXUINT32, error) ||
@@ -515,7 +518,7 @@ ks_conversation_core_restore (KsConversationCore *core, KsEngine *engine, KsEngi
   ks_token_list ids;
   gboolean ok;
 
-  if (!ensure_timeline (core, engine, error))
+  if (!ensure_timeline (core, engine, job, error))
     return FALSE;
   forget (core);
   publish (core);
@@ -561,22 +564,37 @@ set_entries (KsConversationCore *core, guint64 entries, GError **error)
          ks_error_check (ks_timeline_set_n_keep (core->tl, entries * n_stream, &err), &err, error);
 }
 
+/* What is remembered goes before speed: the copy of the weights makes room first. */
+static gboolean
+set_total (KsConversationCore *core, guint64 total_bytes, GError **error)
+{
+  KsEngineSetup *setup = core->setup;
+  ks_error err = {0};
+
+  ks_engine_setup_limit_copy (setup, total_bytes);
+  if (total_bytes < ks_timeline_get_least_total_budget (core->tl))
+    ks_model_drop_repacked (setup->model);
+  if (!ks_error_check (ks_timeline_set_total_budget (core->tl, total_bytes, &err), &err, error) ||
+      !ks_error_check (ks_timeline_set_n_keep (core->tl, 0, &err), &err, error))
+    return FALSE;
+  setup->request = (ks_budget_request){.total_bytes = total_bytes};
+  return TRUE;
+}
+
 gboolean
-ks_conversation_core_set_budget (KsConversationCore *core, KsEngine *engine,
+ks_conversation_core_set_budget (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
                                  const ks_budget_request *request, GError **error)
 {
   guint64 kv_bytes = request->kv_bytes / KS_KV_UNIT_BYTES * KS_KV_UNIT_BYTES;
   ks_error err = {0};
   gboolean ok;
 
-  if (!ensure_timeline (core, engine, error))
+  if (!ensure_timeline (core, engine, job, error))
     return FALSE;
   if (request->entries > 0)
     ok = set_entries (core, request->entries, error);
   else if (request->total_bytes > 0)
-    ok = ks_error_check (ks_timeline_set_total_budget (core->tl, request->total_bytes, &err), &err,
-                         error) &&
-         ks_error_check (ks_timeline_set_n_keep (core->tl, 0, &err), &err, error);
+    ok = set_total (core, request->total_bytes, error);
   else
     ok = ks_error_check (ks_timeline_set_budget (core->tl, kv_bytes, &err), &err, error) &&
          ks_error_check (ks_timeline_set_n_keep (core->tl, 0, &err), &err, error);
@@ -585,25 +603,26 @@ ks_conversation_core_set_budget (KsConversationCore *core, KsEngine *engine,
 }
 
 gboolean
-ks_conversation_core_set_target (KsConversationCore *core, KsEngine *engine, guint64 total_bytes,
-                                 GError **error)
+ks_conversation_core_set_target (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
+                                 guint64 total_bytes, GError **error)
 {
   ks_budget_request request = {0};
 
-  if (!ensure_timeline (core, engine, error))
+  if (!ensure_timeline (core, engine, job, error))
     return FALSE;
-  request.total_bytes = MAX (total_bytes, ks_timeline_get_least_total_budget (core->tl));
-  return ks_conversation_core_set_budget (core, engine, &request, error);
+  request.total_bytes = MAX (total_bytes, ks_timeline_get_least_total_budget (core->tl) -
+                                              ks_model_get_repacked_bytes (core->setup->model));
+  return ks_conversation_core_set_budget (core, engine, job, &request, error);
 }
 
 gboolean
-ks_conversation_core_set_policy (KsConversationCore *core, KsEngine *engine, ks_policy policy,
-                                 GError **error)
+ks_conversation_core_set_policy (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
+                                 ks_policy policy, GError **error)
 {
   ks_evict_params params;
   ks_error err = {0};
 
-  if (!ensure_timeline (core, engine, error))
+  if (!ensure_timeline (core, engine, job, error))
     return FALSE;
   if (ks_policy_needs_gate (policy) && core->setup->gate == NULL) {
     g_set_error (error, KS_ENGINE_ERROR, KS_ERR_ARG, "the policy %s needs a retention gate",

@@ -33,12 +33,13 @@ gboolean ks_conversation_core_continue (KsConversationCore *core, KsEngine *engi
 gboolean ks_conversation_core_restore (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
                                        const char *system, GPtrArray *turns, GError **error);
 gboolean ks_conversation_core_set_budget (KsConversationCore *core, KsEngine *engine,
-                                          const ks_budget_request *request, GError **error);
+                                          KsEngineJob *job, const ks_budget_request *request,
+                                          GError **error);
 /* Target for everything; below the smallest that works the smallest is taken. */
 gboolean ks_conversation_core_set_target (KsConversationCore *core, KsEngine *engine,
-                                          guint64 total_bytes, GError **error);
+                                          KsEngineJob *job, guint64 total_bytes, GError **error);
 gboolean ks_conversation_core_set_policy (KsConversationCore *core, KsEngine *engine,
-                                          ks_policy policy, GError **error);
+                                          KsEngineJob *job, ks_policy policy, GError **error);
 
 /* Any thread. */
 KsMemoryStats *

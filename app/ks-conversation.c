@@ -148,7 +148,7 @@ target_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
 {
   Request *request = data;
 
-  return ks_conversation_core_set_target (request->core, engine, request->target_bytes, error);
+  return ks_conversation_core_set_target (request->core, engine, job, request->target_bytes, error);
 }
 
 static gboolean
@@ -156,7 +156,7 @@ budget_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
 {
   Request *request = data;
 
-  return ks_conversation_core_set_budget (request->core, engine, &request->budget, error);
+  return ks_conversation_core_set_budget (request->core, engine, job, &request->budget, error);
 }
 
 static gboolean
@@ -164,7 +164,7 @@ policy_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
 {
   Request *request = data;
 
-  return ks_conversation_core_set_policy (request->core, engine, request->policy, error);
+  return ks_conversation_core_set_policy (request->core, engine, job, request->policy, error);
 }
 
 static Request *

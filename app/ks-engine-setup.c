@@ -15,7 +15,7 @@ ks_engine_options_new (void)
   KsEngineOptions *options = g_new0 (KsEngineOptions, 1);
 
   options->kv_dtype = KS_DTYPE_F16;
-  options->mode = KS_COMPUTE_EXACT;
+  options->mode = KS_COMPUTE_FAST;
   options->policy = options->lookahead = options->floor = options->pin_first = -1;
   return options;
 }
@@ -120,6 +120,41 @@ open_model (KsEngineSetup *setup, const KsEngineOptions *options, GError **error
       error);
 }
 
+/* A copy of the weights may go at any time: the least that works is without it. */
+static gboolean
+make_plan (KsEngineSetup *setup, const ks_budget_request *request, ks_budget_plan *out,
+           GError **error)
+{
+  ks_error err = {0};
+
+  if (!ks_error_check (ks_budget_make_plan (setup->model, setup->gate, &setup->layout, request,
+                                            setup->chunk, setup->buffer, out, &err),
+                       &err, error))
+    return FALSE;
+  out->least_bytes -= ks_model_get_repacked_bytes (setup->model);
+  return TRUE;
+}
+
+guint64
+ks_engine_setup_get_useful_entries (const KsEngineSetup *setup)
+{
+  guint n_ctx = ks_model_get_shape (setup->model)->n_ctx_train;
+
+  return MIN (CLAMP (n_ctx / 8, 1024, 4096), MAX (n_ctx, 1));
+}
+
+static gboolean
+count_useful (KsEngineSetup *setup, GError **error)
+{
+  ks_budget_request request = {.entries = ks_engine_setup_get_useful_entries (setup)};
+  ks_budget_plan plan = {0};
+
+  if (!make_plan (setup, &request, &plan, error))
+    return FALSE;
+  setup->useful_bytes = plan.total_bytes - ks_model_get_repacked_bytes (setup->model);
+  return TRUE;
+}
+
 static gboolean
 open_pool (KsEngineSetup *setup, const KsEngineOptions *options, GError **error)
 {
@@ -141,13 +176,12 @@ open_pool (KsEngineSetup *setup, const KsEngineOptions *options, GError **error)
   };
   if (!ks_error_check (ks_kv_layout_init (&setup->layout, &err), &err, error))
     return FALSE;
-  if (!ks_error_check (ks_budget_make_plan (setup->model, setup->gate, &setup->layout,
-                                            &options->budget, chunk, buffer, &setup->plan, &err),
-                       &err, error))
-    return FALSE;
-  setup->fixed_entries = options->budget.entries > 0;
+  setup->request = options->budget;
   setup->chunk = chunk;
   setup->buffer = buffer;
+  if (!make_plan (setup, &options->budget, &setup->plan, error) || !count_useful (setup, error))
+    return FALSE;
+  setup->fixed_entries = options->budget.entries > 0;
   /* Address space only: a later, larger target must fit without moving the pool. */
   setup->be.t->get_info (setup->be.dev, &info);
   max_bytes = MAX (setup->plan.kv_bytes, info.total_bytes);
@@ -190,6 +224,8 @@ ks_engine_setup_new (const KsEngineOptions *options, GError **error)
 
   g_return_val_if_fail (options != NULL && options->model_path != NULL, NULL);
   setup->notices = g_ptr_array_new_with_free_func (g_free);
+  setup->mode = options->mode;
+  setup->no_repack = options->no_repack;
   setup->model_path = g_strdup (options->model_path);
   setup->gate_path = g_strdup (options->gate_path);
   if (!open_model (setup, options, error) || !choose_policy (setup, options, error) ||
@@ -215,30 +251,94 @@ ks_engine_setup_free (KsEngineSetup *setup)
   g_free (setup);
 }
 
-static gboolean
-make_plan (KsEngineSetup *setup, const ks_budget_request *request, ks_budget_plan *out,
-           GError **error)
+static guint64
+get_copy_room (KsEngineSetup *setup, guint64 target_bytes)
 {
+  guint64 taken = setup->plan.kv_bytes + setup->plan.scratch_bytes;
+  ks_dev_info info = {0};
+
+  if (setup->no_repack)
+    return 0;
+  if (target_bytes > 0)
+    return target_bytes > setup->useful_bytes ? target_bytes - setup->useful_bytes : 0;
+  setup->be.t->get_info (setup->be.dev, &info);
+  return MIN (info.free_bytes / 2, info.free_bytes > taken ? info.free_bytes - taken : 0);
+}
+
+void
+ks_engine_setup_limit_copy (KsEngineSetup *setup, guint64 target_bytes)
+{
+  g_return_if_fail (setup != NULL);
+  if (ks_model_get_repacked_bytes (setup->model) > get_copy_room (setup, target_bytes))
+    ks_model_drop_repacked (setup->model);
+}
+
+/* Plans for what was asked, and gives the pool its share. */
+static gboolean
+plan_again (KsEngineSetup *setup, GError **error)
+{
+  ks_budget_plan plan = {0};
   ks_error err = {0};
 
-  return ks_error_check (ks_budget_make_plan (setup->model, setup->gate, &setup->layout, request,
-                                              setup->chunk, setup->buffer, out, &err),
-                         &err, error);
+  if (!make_plan (setup, &setup->request, &plan, error) ||
+      !ks_error_check (ks_kv_pool_set_budget (setup->pool, plan.kv_bytes, &err), &err, error))
+    return FALSE;
+  setup->plan = plan;
+  return TRUE;
+}
+
+/* A sixteenth more room is not worth making it again. */
+static gboolean
+is_copy_due (KsEngineSetup *setup, guint64 room)
+{
+  guint64 whole = ks_model_count_repack_bytes (setup->model);
+  guint64 have = ks_model_get_repacked_bytes (setup->model);
+
+  if (have == 0)
+    return MIN (room, whole) > 0;
+  return have < whole && room > setup->copy_room + whole / 16;
+}
+
+static bool
+stop_requested (void *user)
+{
+  return ks_engine_job_is_cancelled (user);
+}
+
+gboolean
+ks_engine_setup_make_copy (KsEngineSetup *setup, KsEngineJob *job, GError **error)
+{
+  guint64 room;
+  ks_error err = {0};
+
+  g_return_val_if_fail (setup != NULL && setup->n_user == 0 && job != NULL, FALSE);
+  room = get_copy_room (setup, setup->request.total_bytes);
+  if (!is_copy_due (setup, room))
+    return TRUE;
+  ks_model_repack (setup->model, room, stop_requested, job);
+  if (ks_engine_job_is_cancelled (job)) {
+    g_set_error_literal (error, KS_ENGINE_ERROR, KS_ERR_CANCELLED, "cancelled");
+    return FALSE;
+  }
+  setup->copy_room = room;
+  return ks_error_check (ks_model_check_alive (setup->model, &err), &err, error) &&
+         plan_again (setup, error);
 }
 
 gboolean
 ks_engine_setup_set_target (KsEngineSetup *setup, guint64 total_bytes, GError **error)
 {
-  ks_budget_request request = {0};
-  ks_budget_plan plan = {0};
-  ks_error err = {0};
+  ks_budget_request before;
 
   g_return_val_if_fail (setup != NULL && setup->n_user == 0, FALSE);
-  request.total_bytes = MAX (total_bytes, setup->plan.least_bytes);
-  if (!make_plan (setup, &request, &plan, error) ||
-      !ks_error_check (ks_kv_pool_set_budget (setup->pool, plan.kv_bytes, &err), &err, error))
+  before = setup->request;
+  total_bytes = MAX (total_bytes, setup->plan.least_bytes);
+  ks_engine_setup_limit_copy (setup, total_bytes);
+  setup->request = (ks_budget_request){.total_bytes = total_bytes};
+  if (!plan_again (setup, error)) {
+    setup->request = before;
     return FALSE;
-  setup->plan = plan;
+  }
   setup->fixed_entries = FALSE;
   return TRUE;
 }
@@ -254,6 +354,9 @@ ks_engine_setup_count_target (KsEngineSetup *setup, guint64 entries, guint64 *ou
   if (!make_plan (setup, &request, &plan, error))
     return FALSE;
   *out_total_bytes = MAX (plan.total_bytes, plan.least_bytes);
+  *out_total_bytes -= ks_model_get_repacked_bytes (setup->model);
+  if (!setup->no_repack)
+    *out_total_bytes += ks_model_count_repack_bytes (setup->model);
   return TRUE;
 }
 

@@ -4,6 +4,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
+#include "app/ks-engine-job.h"
 #include "engine/budget.h"
 #include "engine/timeline.h"
 
@@ -24,7 +25,9 @@ typedef struct {
   guint n_ctx; /* 0 = trained length */
   int policy;  /* a ks_policy, -1 = dbtrimkv with a gate, else keydiff-global */
   int lookahead, floor, pin_first;
-  guint64 seed; /* of the random policy */
+  guint64 seed;         /* of the random policy */
+  gboolean no_repack;   /* weights as they lie in the file: less memory, slower */
+  gboolean late_target; /* a target is set after loading: no copy of the weights before that */
 } KsEngineOptions;
 
 KsEngineOptions *ks_engine_options_new (void);
@@ -44,23 +47,41 @@ typedef struct {
   int lookahead, floor, pin_first; /* as asked for, -1 = by the policy */
   gboolean fixed_entries;          /* M was asked for, not bytes */
   guint chunk, buffer;             /* as asked for; the plan may have less */
+  ks_compute_mode mode;
+  gboolean no_repack;
+  ks_budget_request request; /* what the plan is for */
+  guint64 useful_bytes;      /* what everything but a copy of the weights takes when
+                                ks_engine_setup_get_useful_entries are kept */
+  guint64 copy_room;         /* of the last copy */
   char *model_path, *gate_path;
   guint n_user;       /* timelines that are open on it */
   GPtrArray *notices; /* sentences to tell the user once */
 } KsEngineSetup;
 
-/* NULL and error: the engine's own sentence (KS_ENGINE_ERROR). */
+/* Without a copy of the weights yet.  NULL and error: the engine's own sentence (KS_ENGINE_ERROR).
+ */
 KsEngineSetup *ks_engine_setup_new (const KsEngineOptions *options, GError **error);
 /* Every timeline must be gone. */
 void ks_engine_setup_free (KsEngineSetup *setup);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (KsEngineSetup, ks_engine_setup_free)
+
+/* Entries a stream that a target should pay for before memory goes into speed: an eighth of the
+ * trained length, at least 1,024 and at most 4,096, never more than that length. */
+guint64 ks_engine_setup_get_useful_entries (const KsEngineSetup *setup);
+/* While no timeline is open: makes the copy of the weights in the order of the device, as much of
+ * it as the target leaves room for (without a target: half of the free memory), and plans again.
+ * Ends with KS_ERR_CANCELLED when job is cancelled. */
+gboolean ks_engine_setup_make_copy (KsEngineSetup *setup, KsEngineJob *job, GError **error);
+/* Between two steps, also with timelines: the copy goes when target_bytes leave no room for it.  It
+ * comes again with ks_engine_setup_make_copy. */
+void ks_engine_setup_limit_copy (KsEngineSetup *setup, guint64 target_bytes);
 
 /* A policy with what the options ask of any of them. */
 ks_evict_params ks_engine_setup_make_evict_params (const KsEngineSetup *setup, ks_policy policy);
 /* A new target for everything while no timeline is open; below the smallest that works the smallest
  * is taken.  The plan tells what came of it. */
 gboolean ks_engine_setup_set_target (KsEngineSetup *setup, guint64 total_bytes, GError **error);
-/* The target that keeps entries in every stream, on average. */
+/* The target that keeps entries in every stream, on average, beside a whole copy of the weights. */
 gboolean ks_engine_setup_count_target (KsEngineSetup *setup, guint64 entries,
                                        guint64 *out_total_bytes, GError **error);
 

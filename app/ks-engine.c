@@ -150,6 +150,7 @@ ks_engine_push_urgent (KsEngine *self, KsEngineJob *job)
 static gboolean
 load_job (KsEngine *self, KsEngineJob *job, gpointer data, GError **error)
 {
+  const KsEngineOptions *options = data;
   KsEngineSetup *setup;
 
   if (self->setup != NULL && self->setup->n_user > 0) {
@@ -158,9 +159,13 @@ load_job (KsEngine *self, KsEngineJob *job, gpointer data, GError **error)
     return FALSE;
   }
   g_clear_pointer (&self->setup, ks_engine_setup_free);
-  setup = ks_engine_setup_new (data, error);
+  setup = ks_engine_setup_new (options, error);
   if (setup == NULL)
     return FALSE;
+  if (!options->late_target && !ks_engine_setup_make_copy (setup, job, error)) {
+    ks_engine_setup_free (setup);
+    return FALSE;
+  }
   self->setup = setup;
   for (guint i = 0; i < setup->notices->len; i++)
     ks_engine_job_emit_notice (job, g_ptr_array_index (setup->notices, i));

@@ -152,15 +152,14 @@ free_facts (gpointer data)
   g_free (facts);
 }
 
-/* A newcomer's target: entries for an eighth of the trained length (at least 1,024, at most 4,096)
- * in every stream, so that short talks keep everything and a document of some pages shows what
- * choosing means; never more than half of the machine's memory. */
+/* A newcomer's target: the useful entries in every stream, so that short talks keep everything and
+ * a document of some pages shows what choosing means, and the copy of the weights; never more than
+ * half of the machine's memory. */
 static gboolean
 choose_target (KsEngineSetup *setup, guint64 ram_bytes, guint64 *out, GError **error)
 {
   const guint64 mib = 1024 * 1024;
-  guint n_ctx = ks_model_get_shape (setup->model)->n_ctx_train;
-  guint64 entries = MIN (CLAMP (n_ctx / 8, 1024, 4096), MAX (n_ctx, 1));
+  guint64 entries = ks_engine_setup_get_useful_entries (setup);
 
   if (!ks_engine_setup_count_target (setup, entries, out, error))
     return FALSE;
@@ -175,7 +174,8 @@ make_idle_view (KsEngineSetup *setup)
   KsMemoryView *view = g_new0 (KsMemoryView, 1);
 
   view->target_bytes = setup->plan.total_bytes;
-  view->weight_bytes = setup->plan.weight_bytes + setup->plan.gate_bytes;
+  view->copy_bytes = ks_model_get_repacked_bytes (setup->model);
+  view->weight_bytes = setup->plan.weight_bytes - view->copy_bytes + setup->plan.gate_bytes;
   view->scratch_bytes = setup->plan.scratch_bytes;
   view->kv_budget_bytes = setup->plan.kv_bytes;
   view->n_keep = setup->plan.n_keep;
@@ -196,7 +196,8 @@ facts_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
   if (!facts->strict && facts->target_bytes == 0 &&
       !choose_target (setup, facts->ram_bytes, &facts->target_bytes, error))
     return FALSE;
-  if (!facts->strict && !ks_engine_setup_set_target (setup, facts->target_bytes, error))
+  if (!facts->strict && (!ks_engine_setup_set_target (setup, facts->target_bytes, error) ||
+                         !ks_engine_setup_make_copy (setup, job, error)))
     return FALSE;
   /* What the plan comes to is a little less than what was asked: pages are whole. */
   if (facts->strict)
@@ -422,8 +423,11 @@ make_options (KsLibrary *self)
   }
   options = ks_engine_options_new ();
   options->n_thread = ks_settings_get_n_thread (self->settings);
+  if (ks_settings_get_exact (self->settings))
+    options->mode = KS_COMPUTE_EXACT;
   /* Room for this many says nothing yet: the target is set when the model is known. */
   options->budget.entries = 256;
+  options->late_target = TRUE;
   policy = ks_settings_dup_policy (self->settings);
   if (policy != NULL && ks_policy_parse (policy, &value))
     options->policy = (int)value;

@@ -44,7 +44,7 @@ static void push_target (KsLibrary *self, guint64 target_bytes);
 /* Without a conversation the plan of the next one changes. */
 typedef struct {
   guint64 target_bytes;
-  guint64 kv_bytes, n_keep, scratch_bytes; /* out */
+  guint64 kv_bytes, n_keep, scratch_bytes, copy_bytes; /* out */
 } Plan;
 
 static gboolean
@@ -60,6 +60,7 @@ plan_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
   plan->kv_bytes = setup->plan.kv_bytes;
   plan->n_keep = setup->plan.n_keep;
   plan->scratch_bytes = setup->plan.scratch_bytes;
+  plan->copy_bytes = ks_model_get_repacked_bytes (setup->model);
   return TRUE;
 }
 
@@ -82,12 +83,14 @@ show_change (KsLibrary *self, const Change *change)
     if (self->idle_view != NULL) { /* holds on when the conversation goes */
       self->idle_view->kv_budget_bytes = stats->kv.kv_budget_bytes;
       self->idle_view->n_keep = stats->kv.n_keep;
+      self->idle_view->copy_bytes = stats->kv.repacked_bytes;
       self->idle_view->target_bytes = self->target_bytes;
     }
   } else if (self->idle_view != NULL && change->plan->kv_bytes > 0) {
     self->idle_view->kv_budget_bytes = change->plan->kv_bytes;
     self->idle_view->n_keep = change->plan->n_keep;
     self->idle_view->scratch_bytes = change->plan->scratch_bytes;
+    self->idle_view->copy_bytes = change->plan->copy_bytes;
     self->idle_view->target_bytes = change->plan->target_bytes;
   }
 }
@@ -207,7 +210,7 @@ ks_library_dup_memory (KsLibrary *self)
     view = ks_chat_dup_memory (self->live);
   if (view == NULL && self->idle_view != NULL && self->model_state == KS_MODEL_READY) {
     view = ks_memory_view_copy (self->idle_view);
-    view->program_bytes = ks_memory_stats_get_program_bytes (0);
+    view->program_bytes = ks_memory_stats_get_program_bytes (view->copy_bytes);
   }
   return view;
 }

@@ -26,7 +26,8 @@ ks_memory_stats_new (ks_timeline *timeline, ks_policy policy)
   ks_timeline_get_stats (timeline, &stats->kv);
   own_arrays (&stats->kv);
   stats->policy = policy;
-  stats->least_bytes = ks_timeline_get_least_total_budget (timeline);
+  /* The copy of the weights goes when that is what is asked for. */
+  stats->least_bytes = ks_timeline_get_least_total_budget (timeline) - stats->kv.repacked_bytes;
   return stats;
 }
 
@@ -114,12 +115,13 @@ ks_memory_stats_make_view (const KsMemoryStats *stats, guint64 target_bytes)
   g_return_val_if_fail (stats != NULL, NULL);
   kv = &stats->kv;
   plain.target_bytes = target_bytes;
-  plain.weight_bytes = kv->weight_bytes + kv->gate_bytes;
+  plain.weight_bytes = kv->weight_bytes - kv->repacked_bytes + kv->gate_bytes;
+  plain.copy_bytes = kv->repacked_bytes;
   plain.kv_used_bytes = kv->kv_used_bytes;
   plain.kv_budget_bytes = kv->kv_budget_bytes;
   plain.scratch_bytes = kv->scratch_bytes;
-  plain.program_bytes = ks_memory_stats_get_program_bytes (kv->kv_committed_bytes +
-                                                           kv->scratch_bytes + kv->gate_bytes);
+  plain.program_bytes = ks_memory_stats_get_program_bytes (
+      kv->kv_committed_bytes + kv->scratch_bytes + kv->gate_bytes + kv->repacked_bytes);
   plain.n_entries = kv->n_entries;
   plain.n_keep = kv->n_keep;
   plain.n_evicted = kv->n_evicted;

@@ -34,7 +34,7 @@ guint64
 ks_memory_view_get_used_bytes (const KsMemoryView *view)
 {
   g_return_val_if_fail (view != NULL, 0);
-  return view->weight_bytes + view->kv_used_bytes + view->scratch_bytes;
+  return view->weight_bytes + view->copy_bytes + view->kv_used_bytes + view->scratch_bytes;
 }
 
 /* Entries of n_token tokens over all streams as a share. */

@@ -10,7 +10,8 @@ G_BEGIN_DECLS
 
 typedef struct {
   guint64 target_bytes;    /* for everything on the device; 0 = no target */
-  guint64 weight_bytes;    /* model and gate */
+  guint64 weight_bytes;    /* model and gate, as they lie in their files */
+  guint64 copy_bytes;      /* the weights' copy in the order of the processor's kernels */
   guint64 kv_used_bytes;   /* pages in use */
   guint64 kv_budget_bytes; /* pages allowed */
   guint64 scratch_bytes;
@@ -32,7 +33,7 @@ KsMemoryView *ks_memory_view_copy (const KsMemoryView *view);
 void ks_memory_view_free (KsMemoryView *view); /* NULL is allowed */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (KsMemoryView, ks_memory_view_free)
 
-/* weights + used pages + scratch. */
+/* weights + their copy + used pages + scratch. */
 guint64 ks_memory_view_get_used_bytes (const KsMemoryView *view);
 /* What is kept of a turn's tokens, averaged over the streams: 0 to 1. */
 double ks_memory_view_get_turn_share (const KsMemoryView *view, guint turn);

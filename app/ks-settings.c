@@ -25,6 +25,7 @@ static const struct {
 } defaults[] = {
     {"budget", "s", "''"},
     {"color-scheme", "s", "'system'"},
+    {"compute-mode", "s", "'fast'"},
     {"kv-budget", "s", "''"},
     {"last-session", "x", "0"},
     {"max-tokens", "u", "512"},
@@ -353,6 +354,16 @@ ks_settings_set_n_thread (KsSettings *self, guint n_thread)
 {
   g_return_if_fail (KS_IS_SETTINGS (self));
   set_value (self, "n-thread", g_variant_new_uint32 (MIN (n_thread, MAX_THREADS)));
+}
+
+gboolean
+ks_settings_get_exact (KsSettings *self)
+{
+  g_autofree char *mode = NULL;
+
+  g_return_val_if_fail (KS_IS_SETTINGS (self), FALSE);
+  mode = dup_string (self, "compute-mode");
+  return g_strcmp0 (mode, "exact") == 0;
 }
 
 guint

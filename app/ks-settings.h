@@ -45,6 +45,8 @@ void ks_settings_set_system_prompt (KsSettings *self, const char *text);
 /* Threads to compute with, 0 = all physical cores; at most 1024. */
 guint ks_settings_get_n_thread (KsSettings *self);
 void ks_settings_set_n_thread (KsSettings *self, guint n_thread);
+/* Exact arithmetic in place of the fast one. */
+gboolean ks_settings_get_exact (KsSettings *self);
 /* Longest answer in tokens before it stops and can be continued: 1 to 1,000,000. */
 guint ks_settings_get_max_tokens (KsSettings *self);
 void ks_settings_set_max_tokens (KsSettings *self, guint max_tokens);

@@ -91,6 +91,7 @@ ks_timeline_get_stats(const ks_timeline *tl, ks_kv_stats *out)
     tl->by_stream[s] = streams[s].n_entry;
   *out =
       (ks_kv_stats){.weight_bytes = ks_model_get_weight_bytes(tl->params.model),
+                    .repacked_bytes = ks_model_get_repacked_bytes(tl->params.model),
                     .gate_bytes = tl->params.gate != NULL ? ks_gate_get_bytes(tl->params.gate) : 0,
                     .kv_used_bytes = (uint64_t)ks_kv_pool_get_used_pages(pool) * layout->page_bytes,
                     .kv_budget_bytes = ks_kv_pool_get_budget_bytes(pool),

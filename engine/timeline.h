@@ -118,7 +118,8 @@ const ks_model *ks_timeline_get_model(const ks_timeline *tl);
  * modality are kept up to date by evictions. */
 typedef struct ks_kv_stats {
   uint64_t weight_bytes, kv_used_bytes, kv_budget_bytes, kv_committed_bytes, gate_bytes, host_bytes;
-  uint64_t scratch_bytes; /* of all timelines, and what the device takes for its steps */
+  uint64_t repacked_bytes; /* share of weight_bytes: the copy in the device's order */
+  uint64_t scratch_bytes;  /* of all timelines, and what the device takes for its steps */
   uint64_t n_entries, n_keep, n_evicted, n_eviction_runs;
   uint32_t n_pages_used, n_pages_budget, page_entries;
   uint32_t seen, n_layer, n_kv_head, n_turn;

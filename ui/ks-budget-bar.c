@@ -27,8 +27,8 @@ struct _KsBudgetBar {
 
 G_DEFINE_FINAL_TYPE (KsBudgetBar, ks_budget_bar, GTK_TYPE_WIDGET)
 
-static const char *const part_classes[KS_BUDGET_N_PART] = {"weights", "kv-used", "kv-free",
-                                                           "scratch", "over"};
+static const char *const part_classes[KS_BUDGET_N_PART] = {"weights", "copy",    "kv-used",
+                                                           "kv-free", "scratch", "over"};
 
 /* What the whole width stands for. */
 static double
@@ -123,6 +123,7 @@ ks_budget_bar_set_usage (KsBudgetBar *self, const KsMemoryView *view, guint64 ta
   memset (self->bytes, 0, sizeof self->bytes);
   if (view != NULL) {
     self->bytes[KS_BUDGET_WEIGHTS] = view->weight_bytes;
+    self->bytes[KS_BUDGET_COPY] = view->copy_bytes;
     self->bytes[KS_BUDGET_KV_USED] = view->kv_used_bytes;
     self->bytes[KS_BUDGET_KV_FREE] = view->kv_budget_bytes > view->kv_used_bytes
                                          ? view->kv_budget_bytes - view->kv_used_bytes

@@ -1,6 +1,6 @@
-/* ks-budget-bar.h - the bar inside the memory gauge: weights, kept entries, room for more, scratch
- * and what is left of the target, side by side.  A METER to screen readers.  Only draws: nothing
- * that it is told changes its size.  Threads: main. */
+/* ks-budget-bar.h - the bar inside the memory gauge: weights, their copy, kept entries, room for
+ * more, scratch and what is left of the target, side by side.  A METER to screen readers.  Only
+ * draws: nothing that it is told changes its size.  Threads: main. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -12,6 +12,7 @@ G_BEGIN_DECLS
 
 typedef enum {
   KS_BUDGET_WEIGHTS,
+  KS_BUDGET_COPY, /* of the weights */
   KS_BUDGET_KV_USED,
   KS_BUDGET_KV_FREE,
   KS_BUDGET_SCRATCH,

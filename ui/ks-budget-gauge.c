@@ -31,7 +31,7 @@ struct _KsBudgetGauge {
   GtkAdjustment *adjustment;
   KsBudgetBar *bar;
   GtkInscription *numbers;
-  GtkLabel *weights_label, *kept_label, *free_label, *scratch_label, *let_go_label;
+  GtkLabel *weights_label, *copy_label, *kept_label, *free_label, *scratch_label, *let_go_label;
   GtkLabel *target_label, *min_label, *max_label;
 
   KsMemoryView *view; /* latest, may not be shown yet */
@@ -92,6 +92,7 @@ update_popover (KsBudgetGauge *self)
   const KsMemoryView *view = self->view;
   guint64 target = shown_target (self);
   g_autofree char *weights = ks_words_size (view == NULL ? 0 : view->weight_bytes);
+  g_autofree char *copy = ks_words_size (view == NULL ? 0 : view->copy_bytes);
   g_autofree char *kept = ks_words_size (view == NULL ? 0 : view->kv_used_bytes);
   g_autofree char *room = NULL;
   g_autofree char *scratch = ks_words_size (view == NULL ? 0 : view->scratch_bytes);
@@ -105,6 +106,7 @@ update_popover (KsBudgetGauge *self)
                             ? view->kv_budget_bytes - view->kv_used_bytes
                             : 0);
   gtk_label_set_text (self->weights_label, weights);
+  gtk_label_set_text (self->copy_label, copy);
   gtk_label_set_text (self->kept_label, kept);
   gtk_label_set_text (self->free_label, room);
   gtk_label_set_text (self->scratch_label, scratch);
@@ -382,6 +384,7 @@ bind_children (GtkWidgetClass *widget_class)
   gtk_widget_class_bind_template_child (widget_class, KsBudgetGauge, bar);
   gtk_widget_class_bind_template_child (widget_class, KsBudgetGauge, button);
   gtk_widget_class_bind_template_child (widget_class, KsBudgetGauge, free_label);
+  gtk_widget_class_bind_template_child (widget_class, KsBudgetGauge, copy_label);
   gtk_widget_class_bind_template_child (widget_class, KsBudgetGauge, kept_label);
   gtk_widget_class_bind_template_child (widget_class, KsBudgetGauge, let_go_label);
   gtk_widget_class_bind_template_child (widget_class, KsBudgetGauge, max_label);

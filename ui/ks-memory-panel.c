@@ -17,6 +17,7 @@
 enum {
   ROW_TARGET,
   ROW_WEIGHTS,
+  ROW_COPY,
   ROW_KEPT,
   ROW_SCRATCH,
   ROW_PROGRAM,
@@ -72,6 +73,7 @@ update_numbers (KsMemoryPanel *self, const KsMemoryView *view)
                  ? ks_words_size (ks_memory_view_get_used_bytes (view))
                  : ks_words_size_of (ks_memory_view_get_used_bytes (view), view->target_bytes));
   set_value (self, ROW_WEIGHTS, ks_words_size (view->weight_bytes));
+  set_value (self, ROW_COPY, ks_words_size (view->copy_bytes));
   set_value (self, ROW_KEPT, ks_words_size_of (view->kv_used_bytes, view->kv_budget_bytes));
   set_value (self, ROW_SCRATCH, ks_words_size (view->scratch_bytes));
   set_value (self, ROW_PROGRAM, ks_words_size (view->program_bytes));
@@ -87,6 +89,7 @@ make_number_rows (KsMemoryPanel *self)
 
   names[ROW_TARGET] = _ ("In use");
   names[ROW_WEIGHTS] = _ ("Weights");
+  names[ROW_COPY] = _ ("Weights, repacked copy");
   names[ROW_KEPT] = _ ("Kept");
   names[ROW_SCRATCH] = _ ("Scratch");
   names[ROW_PROGRAM] = _ ("Program beside it");

@@ -93,7 +93,7 @@ ks_words_memory (const KsMemoryView *view)
 
   if (view == NULL)
     return g_strdup (_ ("No model is loaded"));
-  weights = ks_words_size (view->weight_bytes);
+  weights = ks_words_size (view->weight_bytes + view->copy_bytes);
   kept = ks_words_size_of (view->kv_used_bytes, view->kv_budget_bytes);
   scratch = ks_words_size (view->scratch_bytes);
   let_go = ks_words_let_go (view->n_evicted);

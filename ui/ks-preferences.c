@@ -44,9 +44,16 @@ static const KsChoice policies[] = {
     {"random", N_ ("Random"), N_ ("Entries are let go by chance, for comparison")},
 };
 
+static const KsChoice modes[] = {
+    {"fast", N_ ("Fast"),
+     N_ ("Numbers between the weights are rounded to 8 bits; answers hardly differ")},
+    {"exact", N_ ("Exact"), N_ ("Nothing is rounded on the way; slower")},
+};
+
 static const KsNumberRange thread_range = {0, 1024, 1, 0};
 
-static const char *const general_keys[] = {"color-scheme", "n-thread", "policy", NULL};
+static const char *const general_keys[] = {"color-scheme", "compute-mode", "n-thread", "policy",
+                                           NULL};
 
 static void
 say (Preferences *self, const char *text)
@@ -225,7 +232,10 @@ general_page_new (Preferences *self)
                                                 policies, G_N_ELEMENTS (policies)));
   group = ks_preference_group_new (
       page, _ ("Computing"),
-      _ ("This and what is kept are in force when a model is loaded the next time."));
+      _ ("These and what is kept are in force when a model is loaded the next time."));
+  adw_preferences_group_add (group,
+                             ks_choice_row_new (_ ("Arithmetic"), NULL, self->gsettings,
+                                                "compute-mode", modes, G_N_ELEMENTS (modes)));
   threads = ks_number_row_new (_ ("Threads"), _ ("0 takes one for each core of the machine"),
                                &thread_range);
   g_settings_bind (self->gsettings, "n-thread", ks_number_row_get_spin (threads), "value",

@@ -121,19 +121,22 @@ test_by_hand (Place *place, gconstpointer data)
 {
   g_autoptr (KsSettings) settings = NULL;
 
-  write_file (place, "[keepsake]\nmodel=my model.gguf\nbudget=160MiB\nn-thread=3\ntemperature=1\n");
+  write_file (place, "[keepsake]\nmodel=my model.gguf\nbudget=160MiB\nn-thread=3\ntemperature=1\n"
+                     "compute-mode='exact'\n");
   settings = ks_settings_new (place->path);
   assert_text (ks_settings_dup_model (settings), "my model.gguf");
   assert_text (ks_settings_dup_budget (settings), "160MiB");
   g_assert_cmpuint (ks_settings_get_n_thread (settings), ==, 3);
   g_assert_cmpfloat (ks_settings_get_temperature (settings), ==, 1);
+  g_assert_true (ks_settings_get_exact (settings));
 }
 
 static void
 test_damaged (Place *place, gconstpointer data)
 {
   static const char *const files[] = {
-      "[keepsake]\nn-thread=-4\nmax-tokens=many\nmodel=\ntemperature=nan\ntop-p=0\ntop-k=-7\n"
+      "[keepsake]\nn-thread=-4\ncompute-mode=7\nmax-tokens=many\nmodel=\ntemperature=nan\ntop-p="
+      "0\ntop-k=-7\n"
       "seed=999999999999999999999\n",
       "[keepsake]\nn-thread=5000\nmax-tokens=0\nmodel='\ntemperature=inf\ntop-p=2\ntop-k='x'\n"
       "seed=-9\n",
@@ -148,6 +151,7 @@ test_damaged (Place *place, gconstpointer data)
     settings = ks_settings_new (place->path);
     g_assert_cmpuint (ks_settings_get_n_thread (settings), ==, 0);
     g_assert_cmpuint (ks_settings_get_max_tokens (settings), ==, 512);
+    g_assert_false (ks_settings_get_exact (settings));
     if (i != 1) /* a lone quote is a name like any other */
       assert_text (ks_settings_dup_model (settings), NULL);
     g_assert_cmpfloat (ks_settings_get_temperature (settings), ==, 0.3);

@@ -46,6 +46,7 @@ test_panel (void)
   const char *words = "Turn 1, “Hello”: 25 % kept"; /* the macro below would print the literal */
   GtkWidget *bar;
 
+  view->copy_bytes = 33 * FAKE_MIB;
   g_assert_true (
       gtk_widget_get_mapped (ui_test_find_text (panel, "The model has read nothing yet.")));
   ks_memory_panel_set_turn_labels (KS_MEMORY_PANEL (panel), labels);
@@ -59,6 +60,8 @@ test_panel (void)
   g_assert_nonnull (ui_test_find_text (panel, "Turn 3, “How many lines…”"));
   g_assert_nonnull (ui_test_find_text (panel, "Turn 2"));
   g_assert_nonnull (find_inscription (panel, "75 % kept"));
+  g_assert_nonnull (ui_test_find_text (panel, "Weights, repacked copy"));
+  g_assert_nonnull (find_inscription (panel, "33\u00a0MiB"));
   bar = ui_test_find (panel, GTK_TYPE_LEVEL_BAR);
   g_assert_cmpfloat_with_epsilon (gtk_level_bar_get_value (GTK_LEVEL_BAR (bar)), 0.25, 0.01);
   gtk_test_accessible_assert_property (bar, GTK_ACCESSIBLE_PROPERTY_LABEL, words);
@@ -136,7 +139,7 @@ test_no_resize (void)
   gtk_widget_measure (panel, GTK_ORIENTATION_HORIZONTAL, -1, &minimum, &natural, NULL, NULL);
   for (int i = 0; i < 4; i++) {
     view->n_evicted = (guint64)1 << (15 * i);
-    view->weight_bytes = (guint64)1 << (12 * i);
+    view->weight_bytes = view->copy_bytes = (guint64)1 << (12 * i);
     view->by_turn[1] = (guint64)(i * 1000);
     view->by_stream[5] = (guint32)1 << (7 * i);
     gtk_widget_set_visible (panel, FALSE);

@@ -105,6 +105,22 @@ test_choices (Fixture *f, gconstpointer data)
   g_assert_cmpstr (left, ==, "of-tomorrow");
 }
 
+/* Arithmetic is fast unless the user wants it exact, and both say what they do. */
+static void
+test_mode (Fixture *f, gconstpointer data)
+{
+  AdwComboRow *row = ADW_COMBO_ROW (find_row (f->dialog, "Arithmetic", 0));
+
+  g_assert_cmpuint (g_list_model_get_n_items (adw_combo_row_get_model (row)), ==, 2);
+  g_assert_false (ks_settings_get_exact (f->base.settings));
+  adw_combo_row_set_selected (row, 1);
+  g_assert_true (ks_settings_get_exact (f->base.settings));
+  g_assert_cmpstr (adw_action_row_get_subtitle (ADW_ACTION_ROW (row)), ==,
+                   "Nothing is rounded on the way; slower");
+  adw_combo_row_set_selected (row, 0);
+  g_assert_false (ks_settings_get_exact (f->base.settings));
+}
+
 /* The system prompt has lines. */
 static void
 test_prompt (Fixture *f, gconstpointer data)
@@ -220,6 +236,7 @@ main (int argc, char **argv)
   g_test_add ("/preferences/numbers", Fixture, NULL, set_up, test_numbers, tear_down);
   g_test_add ("/preferences/target", Fixture, NULL, set_up, test_target, tear_down);
   g_test_add ("/preferences/choices", Fixture, NULL, set_up, test_choices, tear_down);
+  g_test_add ("/preferences/mode", Fixture, NULL, set_up, test_mode, tear_down);
   g_test_add ("/preferences/prompt", Fixture, NULL, set_up, test_prompt, tear_down);
   g_test_add ("/preferences/restore", Fixture, NULL, set_up, test_restore, tear_down);
   g_test_add ("/preferences/session", Fixture, NULL, set_up, test_session, tear_down);

@@ -15,6 +15,8 @@ static const CliCommand commands[] = {
     {"speed", "tokens per second: prompt, and answer at several depths", cli_bench_speed_main},
     {"memory", "a long text inside a fixed budget: bytes, process size, speed",
      cli_bench_memory_main},
+    {"perplexity", "how well a text is foreseen, in exact and fast arithmetic",
+     cli_bench_perplexity_main},
     {"recall", "questions about facts in other text, policy by policy", cli_bench_recall_main},
 };
 

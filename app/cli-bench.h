@@ -12,6 +12,7 @@ G_BEGIN_DECLS
 
 int cli_bench_speed_main (char **args);
 int cli_bench_memory_main (char **args);
+int cli_bench_perplexity_main (char **args);
 int cli_bench_recall_main (char **args);
 
 /* n_tok ids (of ks_token) of the files, one after the other and again from the start when they are

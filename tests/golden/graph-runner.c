@@ -31,8 +31,9 @@ open_pool(graph_runner *r, const graph_runner_params *params, ks_error *err)
 ks_status
 graph_runner_open(graph_runner *r, const graph_runner_params *params, ks_error *err)
 {
-  ks_dev_params dev = {.n_thread = 2, .mode = KS_COMPUTE_EXACT};
-  ks_model_params mp = {.be = &r->be, .n_ctx = params->n_ctx};
+  ks_dev_params dev = {.n_thread = 2, .mode = params->mode};
+  ks_model_params mp = {
+      .be = &r->be, .n_ctx = params->n_ctx, .repack_room = params->packed ? UINT64_MAX : 0};
   ks_status st;
 
   *r = (graph_runner){.alloc = ks_alloc_new(), .chunk = params->chunk};

@@ -22,6 +22,8 @@ typedef struct graph_runner_params {
   uint32_t n_ctx; /* as for ks_model_params */
   uint32_t n_tok; /* room, in tokens */
   uint32_t chunk; /* tokens a pass */
+  ks_compute_mode mode;
+  bool packed; /* with the repacked copy of the weights */
 } graph_runner_params;
 
 /* All or nothing; err tells why not. */

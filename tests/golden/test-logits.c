@@ -13,7 +13,8 @@
 #define MAX_NAME 96
 #define F16_FACTOR 10.0 /* cases/README.md: allow ten times as much */
 #define F16_MARGIN 0.1  /* ids may leave the reference below this margin */
-#define NEAR_TIE 1e-3   /* argmax may differ below this margin even in f32 */
+#define FAST_MARGIN 0.25
+#define NEAR_TIE 1e-3 /* argmax may differ below this margin even in f32 */
 
 typedef struct totals {
   uint32_t n_case, n_image, n_wrong;
@@ -237,7 +238,7 @@ argmax(const float *x, uint32_t n)
 /* The reference's own continuation is fed; at each step ours must choose the same token, except
  * where the reference was undecided. */
 static void
-check_greedy(const golden_case *c, totals *sum, ks_dtype kv_dtype, double min_margin)
+check_greedy(const golden_case *c, totals *sum, graph_runner_params params, double min_margin)
 {
   const cJSON *g = cJSON_GetObjectItemCaseSensitive(golden_case_get_json(c), "greedy");
   const cJSON *prompt = cJSON_GetObjectItemCaseSensitive(g, "prompt");
@@ -246,11 +247,11 @@ check_greedy(const golden_case *c, totals *sum, ks_dtype kv_dtype, double min_ma
   const golden_array *ids =
       cJSON_IsString(prompt) ? golden_case_find(c, prompt->valuestring) : NULL;
   int n_step = cJSON_GetArraySize(tokens), n_wrong = 0;
-  graph_runner_params params = {.kv_dtype = kv_dtype, .chunk = 64};
   graph_runner r;
   ks_error err;
   char *path;
 
+  params.chunk = 64;
   if (ids == NULL || n_step == 0 || !golden_case_has_file(c, "model.gguf"))
     return;
   KS_ASSERT_EQ(cJSON_GetArraySize(margins), n_step);
@@ -280,13 +281,13 @@ check_greedy(const golden_case *c, totals *sum, ks_dtype kv_dtype, double min_ma
 static void
 greedy_exact(const golden_case *c, totals *sum)
 {
-  check_greedy(c, sum, KS_DTYPE_F32, NEAR_TIE);
+  check_greedy(c, sum, (graph_runner_params){.kv_dtype = KS_DTYPE_F32}, NEAR_TIE);
 }
 
 static void
 greedy_half_kv(const golden_case *c, totals *sum)
 {
-  check_greedy(c, sum, KS_DTYPE_F16, F16_MARGIN);
+  check_greedy(c, sum, (graph_runner_params){.kv_dtype = KS_DTYPE_F16}, F16_MARGIN);
 }
 
 /* One token at a time after the prompt: the same choices as the reference. */
@@ -298,6 +299,33 @@ KS_TEST(logits, greedy_exact)
 KS_TEST(logits, greedy_half_kv)
 {
   walk(greedy_half_kv);
+}
+
+static void
+greedy_fast(const golden_case *c, totals *sum)
+{
+  check_greedy(c, sum, (graph_runner_params){.kv_dtype = KS_DTYPE_F16, .mode = KS_COMPUTE_FAST},
+               FAST_MARGIN);
+}
+
+static void
+greedy_fast_packed(const golden_case *c, totals *sum)
+{
+  check_greedy(
+      c, sum,
+      (graph_runner_params){.kv_dtype = KS_DTYPE_F16, .mode = KS_COMPUTE_FAST, .packed = true},
+      FAST_MARGIN);
+}
+
+/* The program's default: fast arithmetic over f16 pages, with and without the copy. */
+KS_TEST(logits, greedy_fast)
+{
+  walk(greedy_fast);
+}
+
+KS_TEST(logits, greedy_fast_packed)
+{
+  walk(greedy_fast_packed);
 }
 
 /* File of the folder that ends in "-type.gguf"; the caller frees it. */
@@ -320,13 +348,27 @@ dup_quantised_path(const golden_case *c, const char *type)
   return path;
 }
 
+/* Root mean square of the differences: fast activations may be off by the case's allowance. */
 static bool
-run_quantised(const golden_case *c, const char *path, const char *type, const golden_array *ids,
-              const golden_array *want)
+compare_rms(const golden_case *c, const char *type, const golden_array *want, const float *got)
+{
+  const float *reference = want->data;
+  double sum = 0, rms;
+
+  for (size_t i = 0; i < want->n_elem; i++)
+    sum += ((double)got[i] - reference[i]) * ((double)got[i] - reference[i]);
+  rms = sqrt(sum / (double)want->n_elem);
+  printf("# %s/%s fast logits: off by %.3g (rms), allowed %.3g\n", golden_case_get_name(c), type,
+         rms, want->tol_int8_rms);
+  return rms <= want->tol_int8_rms;
+}
+
+static bool
+run_quantised(const golden_case *c, const char *type, graph_runner_params params,
+              const golden_array *ids, const golden_array *want)
 {
   uint32_t n = (uint32_t)ids->n_elem;
-  graph_runner_params params = {
-      .path = path, .kv_dtype = KS_DTYPE_F32, .n_ctx = n, .n_tok = n, .chunk = n};
+  const char *path = params.path;
   graph_runner r;
   ks_error err;
   float *logits;
@@ -334,19 +376,22 @@ run_quantised(const golden_case *c, const char *path, const char *type, const go
 
   if (graph_runner_open(&r, &params, &err) != KS_OK)
     KS_FAIL("%s: %s", path, err.text);
+  KS_ASSERT_EQ(ks_model_get_repacked_bytes(r.model) > 0, params.packed);
   KS_ASSERT_EQ(want->n_elem, (size_t)n * graph_runner_n_vocab(&r));
   logits = malloc(want->n_elem * sizeof *logits);
   KS_ASSERT(logits != NULL);
   if (graph_runner_eval(&r, ids->data, NULL, n, logits, &err) != KS_OK)
     KS_FAIL("%s: %s", path, err.text);
-  ok = compare(c, type, want, logits, 1.0, "logits");
+  ok = params.mode == KS_COMPUTE_FAST ? compare_rms(c, type, want, logits)
+                                      : compare(c, type, want, logits, 1.0, "logits");
   free(logits);
   graph_runner_close(&r);
   return ok;
 }
 
+/* Every quantised file of a case: all tokens in one pass, then one by one. */
 static void
-quantised(const golden_case *c, totals *sum)
+walk_quantised(const golden_case *c, totals *sum, graph_runner_params params)
 {
   const golden_array *ids = golden_case_find(c, "input_ids");
 
@@ -358,13 +403,42 @@ quantised(const golden_case *c, totals *sum)
     if (dot == NULL || strcmp(dot, ".logits") != 0 || dot - want->name >= MAX_NAME)
       continue;
     snprintf(type, sizeof type, "%.*s", (int)(dot - want->name), want->name);
-    path = dup_quantised_path(c, type);
+    params.path = path = dup_quantised_path(c, type);
     if (path == NULL)
       continue; /* the unquantised model lies elsewhere */
-    sum->n_case++;
-    sum->n_wrong += !run_quantised(c, path, type, ids, want);
+    params.kv_dtype = KS_DTYPE_F32;
+    params.n_ctx = params.n_tok = (uint32_t)ids->n_elem;
+    for (int one_by_one = 0; one_by_one < 2; one_by_one++) {
+      params.chunk = one_by_one ? 1 : params.n_tok;
+      sum->n_case++;
+      sum->n_wrong += !run_quantised(c, type, params, ids, want);
+    }
     free(path);
   }
+}
+
+static void
+quantised(const golden_case *c, totals *sum)
+{
+  walk_quantised(c, sum, (graph_runner_params){0});
+}
+
+static void
+quantised_packed(const golden_case *c, totals *sum)
+{
+  walk_quantised(c, sum, (graph_runner_params){.packed = true});
+}
+
+static void
+quantised_fast(const golden_case *c, totals *sum)
+{
+  walk_quantised(c, sum, (graph_runner_params){.mode = KS_COMPUTE_FAST});
+}
+
+static void
+quantised_fast_packed(const golden_case *c, totals *sum)
+{
+  walk_quantised(c, sum, (graph_runner_params){.mode = KS_COMPUTE_FAST, .packed = true});
 }
 
 /* Quantised weights, f32 activations: the product of the dequantised weights, at f32's tolerance.
@@ -372,6 +446,24 @@ quantised(const golden_case *c, totals *sum)
 KS_TEST(logits, quantised)
 {
   walk(quantised);
+}
+
+/* The repacked copy holds the same values: the same tolerance. */
+KS_TEST(logits, quantised_packed)
+{
+  walk(quantised_packed);
+}
+
+/* Activations in eight bits: within the case's allowance for them, in either order of the weights.
+ */
+KS_TEST(logits, quantised_fast)
+{
+  walk(quantised_fast);
+}
+
+KS_TEST(logits, quantised_fast_packed)
+{
+  walk(quantised_fast_packed);
 }
 
 KS_TEST_MAIN

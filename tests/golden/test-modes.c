@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #define N_TOK 21
-#define EXACT_TOLERANCE 2e-4 /* of the largest logit: sums in another order */
-#define FAST_TOLERANCE 0.03  /* root mean square, of the logits' own */
+#define EXACT_TOLERANCE 2e-5 /* of the largest logit: sums in another order */
+#define FAST_TOLERANCE 0.025 /* root mean square, of the logits' own */
 
 static const ks_dtype all_types[] = {KS_DTYPE_F32,  KS_DTYPE_F16,    KS_DTYPE_BF16,  KS_DTYPE_Q4_0,
                                      KS_DTYPE_Q4_1, KS_DTYPE_Q5_0,   KS_DTYPE_Q5_1,  KS_DTYPE_Q8_0,

@@ -15,8 +15,9 @@
 #include <unistd.h>
 
 #define RANGE_UNIT ((size_t)64 << 10)
-#define HUGE_UNIT ((size_t)2 << 20) /* a range begins on one, so that its slabs can be huge pages  \
-                                     */
+#define HUGE_UNIT                                                                                  \
+  ((size_t)2 << 20) /* a range begins on one, so that its slabs can be huge pages                  \
+                     */
 
 typedef struct range {
   struct range *next;

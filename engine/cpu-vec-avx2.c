@@ -50,6 +50,21 @@ vf_store_f16(uint16_t *p, vf x)
   _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
 }
 
+/* Halves that lie stride bytes apart. */
+static inline vf
+vf_gather_f16(const unsigned char *p, size_t stride)
+{
+  uint16_t h[8];
+  __m128i x;
+
+  for (size_t i = 0; i < 8; i++)
+    memcpy(&h[i], p + i * stride, sizeof h[i]);
+  /* Not through memory: a load that spans several stores waits for all of them. */
+  x = _mm_setr_epi16((short)h[0], (short)h[1], (short)h[2], (short)h[3], (short)h[4], (short)h[5],
+                     (short)h[6], (short)h[7]);
+  return _mm256_cvtph_ps(x);
+}
+
 static inline vf
 vf_load_i8(const int8_t *p)
 {
@@ -116,13 +131,25 @@ vf_hmax(vf x)
   return _mm_cvtss_f32(_mm_max_ss(s, _mm_shuffle_ps(s, s, 1)));
 }
 
+/* Four sums per 128-bit half, in order: blends and shuffles, as horizontal additions take thrice
+ * the time. */
+static inline vf
+vf_halves4(vf a, vf b, vf c, vf d)
+{
+  /* a0 + a2, a1 + a3, b2 + b0, b3 + b1 */
+  vf ab = _mm256_add_ps(_mm256_blend_ps(a, b, 0xCC), _mm256_shuffle_ps(a, b, 0x4E));
+  vf cd = _mm256_add_ps(_mm256_blend_ps(c, d, 0xCC), _mm256_shuffle_ps(c, d, 0x4E));
+
+  return _mm256_add_ps(_mm256_shuffle_ps(ab, cd, 0x88), _mm256_shuffle_ps(ab, cd, 0xDD));
+}
+
 /* The sums of four vectors, in order. */
 static inline void
 vf_sum4(float *out, vf a, vf b, vf c, vf d)
 {
-  __m256 pairs = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
+  vf sums = vf_halves4(a, b, c, d);
 
-  _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(pairs), _mm256_extractf128_ps(pairs, 1)));
+  _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps(sums, 1)));
 }
 
 /* e^x = 2^n e^r with |r| <= ln(2)/2, e^r by its series to r^7 (error 5e-9).  Below -87.3 exactly 0,

@@ -62,6 +62,27 @@ vf_store_f16(uint16_t *p, vf x)
   _mm_storeu_si128((__m128i *)(p + 8), _mm256_cvtps_ph(hi, _MM_FROUND_TO_NEAREST_INT));
 }
 
+static inline __m128i
+gather_halves(const unsigned char *p, size_t stride)
+{
+  uint16_t h[8];
+
+  for (size_t i = 0; i < 8; i++)
+    memcpy(&h[i], p + i * stride, sizeof h[i]);
+  return _mm_setr_epi16((short)h[0], (short)h[1], (short)h[2], (short)h[3], (short)h[4],
+                        (short)h[5], (short)h[6], (short)h[7]);
+}
+
+/* Halves that lie stride bytes apart; not through memory, as a load that spans several stores waits
+ * for all of them. */
+static inline vf
+vf_gather_f16(const unsigned char *p, size_t stride)
+{
+  __m128i lo = gather_halves(p, stride), hi = gather_halves(p + 8 * stride, stride);
+
+  return _mm512_cvtph_ps(_mm256_set_m128i(hi, lo));
+}
+
 static inline vf
 vf_load_i8(const int8_t *p)
 {
@@ -136,14 +157,16 @@ vf_hmax(vf x)
   return _mm_cvtss_f32(_mm_max_ss(s, _mm_shuffle_ps(s, s, 1)));
 }
 
-/* The sums of four vectors, in order. */
+/* The sums of four vectors, in order: as in the eight-lane set, on folded vectors. */
 static inline void
 vf_sum4(float *out, vf a, vf b, vf c, vf d)
 {
-  __m256 pairs = _mm256_hadd_ps(_mm256_hadd_ps(fold_sum(a), fold_sum(b)),
-                                _mm256_hadd_ps(fold_sum(c), fold_sum(d)));
+  __m256 x = fold_sum(a), y = fold_sum(b), z = fold_sum(c), w = fold_sum(d);
+  __m256 xy = _mm256_add_ps(_mm256_blend_ps(x, y, 0xCC), _mm256_shuffle_ps(x, y, 0x4E));
+  __m256 zw = _mm256_add_ps(_mm256_blend_ps(z, w, 0xCC), _mm256_shuffle_ps(z, w, 0x4E));
+  __m256 sums = _mm256_add_ps(_mm256_shuffle_ps(xy, zw, 0x88), _mm256_shuffle_ps(xy, zw, 0xDD));
 
-  _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(pairs), _mm256_extractf128_ps(pairs, 1)));
+  _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps(sums, 1)));
 }
 
 /* As in the eight-lane set: e^x = 2^n e^r, 0 below -87.3, e^88 at most. */

@@ -51,6 +51,16 @@ vf_store_f16(uint16_t *p, vf x)
 }
 
 static inline vf
+vf_gather_f16(const unsigned char *p, size_t stride)
+{
+  uint16_t half;
+
+  (void)stride;
+  memcpy(&half, p, sizeof half);
+  return ks_f16_to_f32(half);
+}
+
+static inline vf
 vf_load_i8(const int8_t *p)
 {
   return (float)*p;

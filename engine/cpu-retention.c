@@ -72,9 +72,20 @@ ks_cpu_kv_score_need(const ks_cpu_ctx *ctx, const ks_op_kv_score *op, ks_cpu_nee
 /* Scores of one run of entries; pins are met in ascending order, *pin is the first one not passed.
  */
 static void
-score_run(float *out, const ks_cpu_slots *run, const ks_op_kv_score *op, uint32_t live_from,
-          uint32_t *pin)
+score_run(const ks_cpu_ctx *ctx, float *out, const ks_cpu_slots *run, const ks_op_kv_score *op,
+          uint32_t live_from, uint32_t *pin)
 {
+  const uint32_t first = run->pos[0], last = run->pos[run->n - 1];
+
+  while (*pin < op->n_pin && op->pins[*pin].end <= first)
+    (*pin)++;
+  if (op->lookahead <= 1)
+    ctx->vec->retention(out, run->log_beta, run->pos, run->n, op->seen);
+  else
+    for (uint32_t i = 0; i < run->n; i++)
+      out[i] = ks_retention_score(run->log_beta[i], run->pos[i], op->seen, op->lookahead);
+  if (first >= live_from && (*pin == op->n_pin || op->pins[*pin].begin > last))
+    return;
   for (uint32_t i = 0; i < run->n; i++) {
     const uint32_t pos = run->pos[i];
 
@@ -84,8 +95,6 @@ score_run(float *out, const ks_cpu_slots *run, const ks_op_kv_score *op, uint32_
       out[i] = -INFINITY;
     else if (*pin < op->n_pin && op->pins[*pin].begin <= pos)
       out[i] = INFINITY;
-    else
-      out[i] = ks_retention_score(run->log_beta[i], pos, op->seen, op->lookahead);
   }
 }
 
@@ -108,7 +117,6 @@ ks_cpu_kv_score(const ks_cpu_ctx *ctx, const ks_op_kv_score *op, uint32_t member
   ks_cpu_walk walk;
   size_t begin, end;
 
-  (void)ctx;
   ks_cpu_slice(ks_cpu_n_live(&op->kv), member, n_member, &begin, &end);
   walk = ks_cpu_walk_init(begin, end);
   while (ks_cpu_walk_next(&op->kv, &walk)) {
@@ -122,7 +130,7 @@ ks_cpu_kv_score(const ks_cpu_ctx *ctx, const ks_op_kv_score *op, uint32_t member
       const ks_cpu_slots run = ks_cpu_slots_get(&stream, e, walk.end - e);
 
       prefetch_marks(&stream, e + PREFETCH * op->kv.layout->page_entries, walk.end);
-      score_run(to, &run, op, live_from, &pin);
+      score_run(ctx, to, &run, op, live_from, &pin);
       to += run.n;
       e += run.n;
     }

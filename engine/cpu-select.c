@@ -15,17 +15,18 @@
 
 #define N_DIGIT 2048u
 #define N_PASS 3
-#define KEY_DEAD 0x007FFFFFu /* -inf; smaller keys do not occur */
+#define BLOCK 256u /* keys made at a time */
+#define KEY_INFINITE 0xFF800000u
 
 static const uint32_t digit_shift[N_PASS] = {21, 10, 0};
 static const uint32_t digit_mask[N_PASS] = {0x7FF, 0x7FF, 0x3FF};
 
 /* What a member leaves for the others. */
 typedef struct select_part {
-  uint64_t score_count[N_PASS][N_DIGIT];
-  uint64_t pos_count[N_PASS][N_DIGIT];
-  uint64_t n_last; /* entries that tie in score and pos with the cut */
-  float worst_kept, best_dropped;
+  uint32_t score_count[N_PASS][N_DIGIT];
+  uint32_t pos_count[N_PASS][N_DIGIT];
+  uint64_t n_last;                   /* entries that tie in score and pos with the cut */
+  uint32_t least_kept, most_dropped; /* keys */
 } select_part;
 
 /* One member's view of the selection. */
@@ -40,16 +41,36 @@ typedef struct select_job {
   uint64_t n_last;   /* among equal keys and pos: so many of the first streams stay */
 } select_job;
 
-static inline uint32_t
-key_of(float score)
+/* Back to the score: NaN and -0 have become -inf and +0. */
+static float
+score_of(uint32_t key)
 {
-  uint32_t bits;
+  const uint32_t bits = (key >> 31) != 0 ? key & 0x7FFFFFFFu : ~key;
+  float score;
 
-  if (!(score > -INFINITY)) /* NaN too */
-    return KEY_DEAD;
-  score += 0.0F; /* -0 becomes +0 */
-  memcpy(&bits, &score, sizeof bits);
-  return (bits >> 31) != 0 ? ~bits : bits | 0x80000000u;
+  memcpy(&score, &bits, sizeof score);
+  return score;
+}
+
+/* Counts digits of n scores: in pass 0 of all that live, later of those with the prefix. */
+static void
+count_digits(const ks_cpu_vec_fns *vec, const float *scores, size_t n, int pass, uint32_t prefix,
+             uint32_t *count)
+{
+  const uint32_t above = pass == 0 ? 0 : ~((1u << digit_shift[pass - 1]) - 1);
+  uint32_t keys[BLOCK];
+
+  for (size_t i = 0; i < n; i += BLOCK) {
+    const size_t n_here = n - i < BLOCK ? n - i : BLOCK;
+    size_t n_key = n_here;
+
+    if (pass == 0)
+      vec->rank_keys(keys, scores + i, n_here);
+    else
+      n_key = vec->rank_pick(keys, scores + i, n_here, above, prefix);
+    for (size_t j = 0; j < n_key; j++)
+      count[(keys[j] >> digit_shift[pass]) & digit_mask[pass]] += keys[j] != KS_RANK_DEAD;
+  }
 }
 
 /* Adds up one pass over all members and finds the digit in which the want-th largest lies (want >=
@@ -73,39 +94,78 @@ static void
 count_scores(const select_job *job, int pass, uint32_t prefix)
 {
   const float *scores = ks_cpu_ptr(job->op->scores);
-  uint64_t *count = job->parts[job->member].score_count[pass];
-  const uint32_t above = pass == 0 ? 0 : ~((1u << digit_shift[pass - 1]) - 1);
 
-  for (size_t i = job->begin; i < job->end; i++) {
-    const uint32_t key = key_of(scores[i]);
+  count_digits(job->ctx->vec, scores + job->begin, job->end - job->begin, pass, prefix,
+               job->parts[job->member].score_count[pass]);
+}
 
-    if (key != KEY_DEAD && (key & above) == prefix)
-      count[(key >> digit_shift[pass]) & digit_mask[pass]]++;
+/* The entries of a member's slice whose key is that of the cut. */
+typedef struct tie_walk {
+  ks_cpu_walk walk;
+  uint32_t entry, pos; /* of the tie that was found */
+  size_t index;        /* its place in the flat array */
+  uint32_t first, n_key, next;
+  uint32_t keys[BLOCK]; /* of entries first .. first + n_key - 1 of the walk's stream */
+} tie_walk;
+
+static void
+tie_walk_init(const select_job *job, tie_walk *tie)
+{
+  tie->walk = ks_cpu_walk_init(job->begin, job->end);
+  tie->first = tie->n_key = tie->next = 0;
+}
+
+/* Makes the next block of keys; false at the end of the slice. */
+static bool
+tie_walk_fill(const select_job *job, tie_walk *tie)
+{
+  const float *scores = ks_cpu_ptr(job->op->scores);
+
+  tie->first += tie->n_key;
+  if (tie->first >= tie->walk.end) {
+    if (!ks_cpu_walk_next(&job->op->kv, &tie->walk))
+      return false;
+    tie->first = tie->walk.begin;
   }
+  tie->n_key = tie->walk.end - tie->first < BLOCK ? tie->walk.end - tie->first : BLOCK;
+  tie->next = 0;
+  job->ctx->vec->rank_keys(tie->keys, scores + tie->walk.offset + (tie->first - tie->walk.begin),
+                           tie->n_key);
+  return true;
+}
+
+/* Moves to the next tie; false at the end. */
+static bool
+tie_walk_next(const select_job *job, tie_walk *tie)
+{
+  ks_cpu_stream stream;
+
+  for (;;) {
+    while (tie->next < tie->n_key && tie->keys[tie->next] != job->cut_key)
+      tie->next++;
+    if (tie->next < tie->n_key)
+      break;
+    if (!tie_walk_fill(job, tie))
+      return false;
+  }
+  tie->entry = tie->first + tie->next++;
+  tie->index = tie->walk.offset + (tie->entry - tie->walk.begin);
+  stream = ks_cpu_stream_get(&job->op->kv, tie->walk.stream);
+  tie->pos = ks_cpu_pos_get(&stream, tie->entry);
+  return true;
 }
 
 static void
 count_positions(const select_job *job, int pass, uint32_t prefix)
 {
-  const float *scores = ks_cpu_ptr(job->op->scores);
-  uint64_t *count = job->parts[job->member].pos_count[pass];
+  uint32_t *count = job->parts[job->member].pos_count[pass];
   const uint32_t above = pass == 0 ? 0 : ~((1u << digit_shift[pass - 1]) - 1);
-  ks_cpu_walk walk = ks_cpu_walk_init(job->begin, job->end);
+  tie_walk tie;
 
-  while (ks_cpu_walk_next(&job->op->kv, &walk)) {
-    const ks_cpu_stream stream = ks_cpu_stream_get(&job->op->kv, walk.stream);
-    const float *score = scores + walk.offset;
-
-    for (uint32_t e = walk.begin; e < walk.end; e++) {
-      uint32_t pos;
-
-      if (key_of(*score++) != job->cut_key)
-        continue;
-      pos = ks_cpu_pos_get(&stream, e);
-      if ((pos & above) == prefix)
-        count[(pos >> digit_shift[pass]) & digit_mask[pass]]++;
-    }
-  }
+  tie_walk_init(job, &tie);
+  while (tie_walk_next(job, &tie))
+    if ((tie.pos & above) == prefix)
+      count[(tie.pos >> digit_shift[pass]) & digit_mask[pass]]++;
 }
 
 /* Number of entries at the cut in score and pos that stay in this member's slice: the streams of
@@ -123,17 +183,12 @@ share_of_last(const select_job *job)
 static void
 count_last(const select_job *job)
 {
-  const float *scores = ks_cpu_ptr(job->op->scores);
-  ks_cpu_walk walk = ks_cpu_walk_init(job->begin, job->end);
   uint64_t n = 0;
+  tie_walk tie;
 
-  while (ks_cpu_walk_next(&job->op->kv, &walk)) {
-    const ks_cpu_stream stream = ks_cpu_stream_get(&job->op->kv, walk.stream);
-
-    for (uint32_t e = walk.begin; e < walk.end; e++)
-      n += key_of(scores[walk.offset + e - walk.begin]) == job->cut_key &&
-           ks_cpu_pos_get(&stream, e) == job->cut_pos;
-  }
+  tie_walk_init(job, &tie);
+  while (tie_walk_next(job, &tie))
+    n += tie.pos == job->cut_pos;
   job->parts[job->member].n_last = n;
 }
 
@@ -152,7 +207,7 @@ find_cut(select_job *job, uint64_t want)
   job->cut_pos = 0;
   job->n_last = UINT64_MAX; /* all of the entries at the cut */
   if (want >= alive || want == 0) {
-    job->cut_key = want == 0 ? UINT32_MAX : KEY_DEAD + 1;
+    job->cut_key = want == 0 ? UINT32_MAX : KS_RANK_DEAD + 1;
     return;
   }
   for (int pass = 0; pass < N_PASS; pass++) {
@@ -178,74 +233,78 @@ find_cut(select_job *job, uint64_t want)
   ks_threads_barrier(job->ctx->threads);
 }
 
+/* Takes the mark off the ties that do not stay. */
+static void
+drop_ties(const select_job *job)
+{
+  uint8_t *keep = ks_cpu_ptr(job->op->keep);
+  uint64_t last = share_of_last(job);
+  tie_walk tie;
+
+  tie_walk_init(job, &tie);
+  while (tie_walk_next(job, &tie)) {
+    const bool at_last = tie.pos == job->cut_pos;
+
+    if (tie.pos > job->cut_pos || (at_last && last > 0)) {
+      last -= at_last;
+      continue;
+    }
+    keep[tie.index] = 0;
+    __atomic_fetch_sub(&job->op->out_n_keep[tie.walk.stream], 1, __ATOMIC_RELAXED);
+  }
+}
+
 /* Sets keep and counts the survivors of each stream; slices may share a stream. */
 static void
 mark_by_cut(const select_job *job)
 {
   const float *scores = ks_cpu_ptr(job->op->scores);
   uint8_t *keep = ks_cpu_ptr(job->op->keep);
-  const bool all_ties = job->n_last == UINT64_MAX;
-  uint64_t last = all_ties ? 0 : share_of_last(job);
   ks_cpu_walk walk = ks_cpu_walk_init(job->begin, job->end);
 
   while (ks_cpu_walk_next(&job->op->kv, &walk)) {
-    const ks_cpu_stream stream = ks_cpu_stream_get(&job->op->kv, walk.stream);
-    uint32_t n_kept = 0;
-    size_t i = walk.offset;
+    const uint32_t n = job->ctx->vec->rank_mark(keep + walk.offset, scores + walk.offset,
+                                                walk.end - walk.begin, job->cut_key);
 
-    for (uint32_t e = walk.begin; e < walk.end; e++, i++) {
-      const uint32_t key = key_of(scores[i]);
-      bool stays = key > job->cut_key || (all_ties && key == job->cut_key);
-
-      if (!all_ties && key == job->cut_key) {
-        const uint32_t pos = ks_cpu_pos_get(&stream, e);
-
-        stays = pos > job->cut_pos || (pos == job->cut_pos && last > 0);
-        last -= pos == job->cut_pos && last > 0;
-      }
-      keep[i] = stays;
-      n_kept += stays;
-    }
-    __atomic_fetch_add(&job->op->out_n_keep[walk.stream], n_kept, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&job->op->out_n_keep[walk.stream], n, __ATOMIC_RELAXED);
   }
+  if (job->n_last != UINT64_MAX)
+    drop_ties(job);
 }
 
 /* The n best of one stream; entries are in order of pos, so of equal scores the later one stays.
  * Returns the number kept. */
 static uint32_t
-mark_stream(const float *scores, uint8_t *keep, uint32_t n_entry, uint32_t n, uint32_t *count)
+mark_stream(const ks_cpu_vec_fns *vec, const float *scores, uint8_t *keep, uint32_t n_entry,
+            uint32_t n, uint32_t *count)
 {
-  uint32_t key = 0, alive = 0, n_kept = 0, want = n, skip;
+  uint32_t key = 0, n_kept = vec->rank_mark(keep, scores, n_entry, KS_RANK_DEAD + 1);
+  uint32_t want = n, skip, keys[BLOCK];
 
-  for (uint32_t e = 0; e < n_entry; e++)
-    alive += key_of(scores[e]) != KEY_DEAD;
-  if (n >= alive || n == 0) {
-    for (uint32_t e = 0; e < n_entry; e++)
-      keep[e] = n != 0 && key_of(scores[e]) != KEY_DEAD;
-    return n == 0 ? 0 : alive;
+  if (n >= n_kept)
+    return n_kept;
+  if (n == 0) {
+    memset(keep, 0, n_entry);
+    return 0;
   }
   for (int pass = 0; pass < N_PASS; pass++) {
-    const uint32_t above = pass == 0 ? 0 : ~((1u << digit_shift[pass - 1]) - 1);
     uint32_t d = digit_mask[pass];
 
     memset(count, 0, N_DIGIT * sizeof *count);
-    for (uint32_t e = 0; e < n_entry; e++) {
-      const uint32_t k = key_of(scores[e]);
-
-      if (k != KEY_DEAD && (k & above) == key)
-        count[(k >> digit_shift[pass]) & digit_mask[pass]]++;
-    }
+    count_digits(vec, scores, n_entry, pass, key, count);
     for (; want > count[d]; d--)
       want -= count[d];
     key |= d << digit_shift[pass];
   }
   skip = count[key & digit_mask[N_PASS - 1]] - want;
-  for (uint32_t e = 0; e < n_entry; e++) {
-    const uint32_t k = key_of(scores[e]);
-
-    keep[e] = k > key || (k == key && skip == 0);
-    skip -= k == key && skip > 0;
-    n_kept += keep[e];
+  n_kept = vec->rank_mark(keep, scores, n_entry, key) - skip;
+  for (uint32_t e = 0; skip > 0; e++) {
+    if (e % BLOCK == 0)
+      vec->rank_keys(keys, scores + e, n_entry - e < BLOCK ? n_entry - e : BLOCK);
+    if (keys[e % BLOCK] == key) {
+      keep[e] = 0;
+      skip--;
+    }
   }
   return n_kept;
 }
@@ -270,8 +329,8 @@ mark_by_stream(const select_job *job, uint32_t floor)
     n = n < n_entry ? n : n_entry;
     for (; at < s; at++)
       offset += op->kv.streams[at].n_entry;
-    op->out_n_keep[s] = mark_stream(scores + offset, keep + offset, n_entry, (uint32_t)n,
-                                    ks_cpu_scratch(job->ctx, job->member));
+    op->out_n_keep[s] = mark_stream(job->ctx->vec, scores + offset, keep + offset, n_entry,
+                                    (uint32_t)n, ks_cpu_scratch(job->ctx, job->member));
   }
 }
 
@@ -283,24 +342,24 @@ find_margin(const select_job *job)
   const uint8_t *keep = ks_cpu_ptr(job->op->keep);
   select_part *part = &job->parts[job->member];
 
-  part->worst_kept = INFINITY;
-  part->best_dropped = -INFINITY;
-  for (size_t i = job->begin; i < job->end; i++)
-    if (keep[i] != 0)
-      part->worst_kept = scores[i] < part->worst_kept ? scores[i] : part->worst_kept;
-    else
-      part->best_dropped = scores[i] > part->best_dropped ? scores[i] : part->best_dropped;
+  part->least_kept = KEY_INFINITE;
+  part->most_dropped = KS_RANK_DEAD;
+  job->ctx->vec->rank_margin(keep + job->begin, scores + job->begin, job->end - job->begin,
+                             &part->least_kept, &part->most_dropped);
   ks_threads_barrier(job->ctx->threads);
   if (job->member != 0)
     return;
   for (uint32_t m = 1; m < job->n_member; m++) {
-    part->worst_kept = fminf(part->worst_kept, job->parts[m].worst_kept);
-    part->best_dropped = fmaxf(part->best_dropped, job->parts[m].best_dropped);
+    const select_part *other = &job->parts[m];
+
+    part->least_kept = other->least_kept < part->least_kept ? other->least_kept : part->least_kept;
+    part->most_dropped =
+        other->most_dropped > part->most_dropped ? other->most_dropped : part->most_dropped;
   }
   if (job->op->out_last_kept != NULL)
-    *job->op->out_last_kept = part->worst_kept;
+    *job->op->out_last_kept = score_of(part->least_kept);
   if (job->op->out_first_dropped != NULL)
-    *job->op->out_first_dropped = part->best_dropped;
+    *job->op->out_first_dropped = score_of(part->most_dropped);
 }
 
 void

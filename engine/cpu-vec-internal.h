@@ -30,6 +30,9 @@ ks_kv_kind_get(ks_dtype dtype)
   return dtype == KS_DTYPE_F32 ? KS_KV_F32 : dtype == KS_DTYPE_F16 ? KS_KV_F16 : KS_KV_Q8_0;
 }
 
+/* The key of -inf; smaller ones do not occur. */
+#define KS_RANK_DEAD 0x007FFFFFu
+
 /* Stored rows, a matrix of n_row rows row_bytes apart. */
 typedef struct ks_cpu_rows {
   const unsigned char *data;
@@ -71,6 +74,18 @@ typedef struct ks_cpu_vec_fns {
   /* Rotates n pairs: (2i, 2i + 1) or (i, i + n). */
   void (*rope_norm)(float *x, const float *cosine, const float *sine, size_t n);
   void (*rope_neox)(float *x, const float *cosine, const float *sine, size_t n);
+  /* out = (seen + 1 - pos) * log_beta, the difference as signed number of 32 bits. */
+  void (*retention)(float *out, const float *log_beta, const uint32_t *pos, size_t n,
+                    uint32_t seen);
+  /* Scores as unsigned keys that ascend alike: -0 equals +0, NaN counts as -inf. */
+  void (*rank_keys)(uint32_t *keys, const float *x, size_t n);
+  /* Keys above KS_RANK_DEAD with (key & mask) == prefix, in order; out has room for n. */
+  size_t (*rank_pick)(uint32_t *out, const float *x, size_t n, uint32_t mask, uint32_t prefix);
+  /* keep = key >= least; returns how many. */
+  uint32_t (*rank_mark)(uint8_t *keep, const float *x, size_t n, uint32_t least);
+  /* Lowers *least_kept to the least key of the kept and raises *most_dropped likewise. */
+  void (*rank_margin)(const uint8_t *keep, const float *x, size_t n, uint32_t *least_kept,
+                      uint32_t *most_dropped);
 } ks_cpu_vec_fns;
 
 extern const ks_cpu_vec_fns ks_cpu_vec_scalar;

@@ -1,12 +1,12 @@
 /* cpu-attention.c - softmax attention over paged streams of different lengths.
  * Entries of a stream are ordered by pos, so what a query sees is one range of indices.
  * Few query rows (decoding): the blocks of all streams of the layer form one list that is cut into
- * equal parts, one a member, whatever the lengths; every part of a stream leaves its own result,
- * and the results are combined.  Keys and values are read in place, once for the heads of a group.
- * Many query rows (prefill): a tile of rows of one group meets blocks of keys unpacked to f32;
- * tiles are handed out dynamically, the last ones (which see most) first. The optional mass is a
- * second pass over the keys with the finished maxima and sums. Source: docs/method.md, section 5.
- */
+ * pieces of equal size, whatever the lengths; every piece of a stream leaves its own result, and
+ * the results are combined.  Keys and values are read in place, once for the heads of a group; for
+ * the mass the weights are kept and summed up when the maxima are known.  Many query rows
+ * (prefill): a tile of rows of one group meets blocks of keys unpacked to f32; tiles are handed out
+ * dynamically, the last ones (which see most) first; the mass is a second pass over the keys.
+ * Source: docs/method.md, section 5. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-attention-internal.h"
 #include "engine/cpu-kv-internal.h"
@@ -17,7 +17,8 @@
 
 #define FEW_ROWS 12u         /* up to here unpacking a block costs more than it saves */
 #define PREFETCH_BYTES 3072u /* asked for so far ahead of use */
-#define MIN_ROWS 24u         /* tiles are not made smaller than this for the sake of balance */
+#define PIECES 4u /* of decode's work a member: cores of different speed take different numbers */
+#define MIN_ROWS 24u /* tiles are not made smaller than this for the sake of balance */
 
 /* Sizes of one call, the same on every member. */
 typedef struct attn_shape {
@@ -30,12 +31,23 @@ typedef struct attn_shape {
   uint32_t tile_tok; /* tokens of a tile, 0: the few-rows path */
   uint32_t window;   /* queries that count for the mass */
   uint32_t n_member;
+  /* Few rows: blocks of all streams, cut into pieces. */
+  size_t n_block;
+  uint32_t n_piece;
 } attn_shape;
 
 /* Maximum and 1 / sum of the rows that count for the mass, [n_kv_head, window * group] each. */
 typedef struct attn_norms {
   float *max, *inv_sum;
 } attn_norms;
+
+static size_t
+count_blocks(const ks_op_attention *op, uint32_t h)
+{
+  const size_t stream = (size_t)op->layer * op->kv.layout->n_kv_head + h;
+
+  return (op->kv.streams[stream].n_entry + (size_t)op->n_new + KS_ATTN_KEYS - 1) / KS_ATTN_KEYS;
+}
 
 static attn_shape
 shape_get(const ks_cpu_ctx *ctx, const ks_op_attention *op, uint32_t n_member)
@@ -48,6 +60,11 @@ shape_get(const ks_cpu_ctx *ctx, const ks_op_attention *op, uint32_t n_member)
   shape.n_row = op->n_tok * shape.group;
   if (op->mass != 0)
     shape.window = op->mass_window < op->n_tok ? op->mass_window : op->n_tok;
+  for (uint32_t h = 0; h < shape.n_kv_head; h++)
+    shape.n_block += count_blocks(op, h);
+  shape.n_piece = n_member > 1 ? PIECES * n_member : 1;
+  if (shape.n_piece > shape.n_block)
+    shape.n_piece = (uint32_t)shape.n_block;
   if (op->n_tok <= 2 || shape.n_row <= FEW_ROWS)
     return shape;
   shape.tile_tok = shape.group < KS_ATTN_ROWS ? KS_ATTN_ROWS / shape.group : 1;
@@ -87,6 +104,29 @@ norms_get(const attn_shape *shape)
   return norms;
 }
 
+/* Results of the pieces: a piece and a stream that meet have slot piece + stream, which no other
+ * pair has, as both only grow from one meeting to the next. */
+static size_t
+results_bytes(const attn_shape *shape)
+{
+  return ((size_t)shape->n_piece + shape->n_kv_head) *
+         ks_attn_result_bytes(shape->n_row, shape->op->kv.layout->v_dim);
+}
+
+/* Weights of a block as softmax left them, [n_row, KS_ATTN_KEYS], and the maxima that they stand
+ * under, [n_row]: kept when the mass is wanted, so that keys are read once. */
+static size_t
+weights_floats(const attn_shape *shape)
+{
+  return ((size_t)shape->n_row * (KS_ATTN_KEYS + 1) + 15) / 16 * 16;
+}
+
+static size_t
+weights_bytes(const attn_shape *shape)
+{
+  return shape->window > 0 ? shape->n_block * weights_floats(shape) * sizeof(float) : 0;
+}
+
 void
 ks_cpu_attention_need(const ks_cpu_ctx *ctx, const ks_op_attention *op, ks_cpu_need *need)
 {
@@ -96,8 +136,7 @@ ks_cpu_attention_need(const ks_cpu_ctx *ctx, const ks_op_attention *op, ks_cpu_n
   need->member_bytes = ks_attn_tile_bytes(shape_max_row(&shape), layout->k_dim, layout->v_dim);
   need->shared_bytes = norms_bytes(&shape);
   if (shape.tile_tok == 0)
-    need->shared_bytes +=
-        (size_t)shape.n_member * shape.n_kv_head * ks_attn_result_bytes(shape.n_row, layout->v_dim);
+    need->shared_bytes += results_bytes(&shape) + weights_bytes(&shape);
 }
 
 /* First entry of n whose pos is at least value. */
@@ -211,11 +250,20 @@ out_row(const attn_shape *shape, uint32_t h, uint32_t row)
 /* ---- few rows ---- */
 
 static void *
-result_get(const attn_shape *shape, uint32_t member, uint32_t h)
+result_get(const attn_shape *shape, uint32_t piece, uint32_t h)
 {
   const size_t bytes = ks_attn_result_bytes(shape->n_row, shape->op->kv.layout->v_dim);
 
-  return shape->ctx->shared + norms_bytes(shape) + ((size_t)member * shape->n_kv_head + h) * bytes;
+  return shape->ctx->shared + norms_bytes(shape) + ((size_t)piece + h) * bytes;
+}
+
+/* Weights of one block of the list. */
+static float *
+weights_get(const attn_shape *shape, size_t block)
+{
+  unsigned char *at = shape->ctx->shared + norms_bytes(shape) + results_bytes(shape);
+
+  return (float *)(void *)at + block * weights_floats(shape);
 }
 
 /* Keys or values from entry on: what lies there is wanted soon. */
@@ -276,58 +324,104 @@ attend_in_place(ks_attn_tile *tile, const attn_shape *shape, const ks_cpu_stream
   }
 }
 
-/* Blocks of all streams form one list; this member does its equal part of it.  Blocks are counted
+/* Makes the kept weights of a block of which n keys were seen complete. */
+static void
+close_weights(ks_attn_tile *tile, bool seen, uint32_t n)
+{
+  for (size_t r = 0; r < tile->n_row; r++) {
+    tile->s[tile->n_row * KS_ATTN_KEYS + r] = seen ? tile->max[r] : -INFINITY;
+    if (seen)
+      memset(tile->s + r * KS_ATTN_KEYS + n, 0, (KS_ATTN_KEYS - n) * sizeof *tile->s);
+  }
+}
+
+/* Blocks from .. to - 1 of stream h, whose block 0 is number `at` of the list.  Blocks are counted
  * from entry 0 of a stream whatever is visible, so that all members agree without a search. */
+static void
+attend_blocks(ks_attn_tile *tile, const attn_shape *shape, uint32_t h, size_t at, size_t from,
+              size_t to)
+{
+  const ks_op_attention *op = shape->op;
+  const ks_cpu_stream stream = ks_cpu_stream_get(&op->kv, op->layer * shape->n_kv_head + h);
+  uint32_t lo, hi, stop;
+
+  ks_attn_tile_reset(tile);
+  load_queries(tile, shape, h, 0);
+  fill_ranges(tile, shape, &stream, 0, &lo, &hi);
+  stop = to * KS_ATTN_KEYS < hi ? (uint32_t)(to * KS_ATTN_KEYS) : hi;
+  for (size_t b = from; b < to; b++) {
+    const uint32_t first = (uint32_t)(b * KS_ATTN_KEYS);
+    const uint32_t n = stop - first < KS_ATTN_KEYS ? stop - first : KS_ATTN_KEYS;
+    const bool seen = first < stop && first + KS_ATTN_KEYS > lo;
+
+    if (shape->window > 0)
+      tile->s = weights_get(shape, at + b);
+    if (seen)
+      attend_in_place(tile, shape, &stream, first, n, stop);
+    if (shape->window > 0)
+      close_weights(tile, seen, n);
+  }
+}
+
+/* Blocks of all streams form one list; pieces of it are handed out as members become free.  What a
+ * piece leaves does not depend on who worked on it. */
 static void
 attend_few(const attn_shape *shape, uint32_t member)
 {
   const ks_op_attention *op = shape->op;
-  const ks_kv_stream *streams = op->kv.streams + (size_t)op->layer * shape->n_kv_head;
-  size_t n_block = 0, begin, end, at = 0;
   ks_attn_tile tile;
 
   ks_attn_tile_init(&tile, ks_cpu_scratch(shape->ctx, member), shape_max_row(shape),
                     op->kv.layout->k_dim, op->kv.layout->v_dim);
   tile.n_row = shape->n_row;
-  for (uint32_t h = 0; h < shape->n_kv_head; h++)
-    n_block += (streams[h].n_entry + (size_t)op->n_new + KS_ATTN_KEYS - 1) / KS_ATTN_KEYS;
-  ks_cpu_slice(n_block, member, shape->n_member, &begin, &end);
-  for (uint32_t h = 0; h < shape->n_kv_head; h++) {
-    const ks_cpu_stream stream = ks_cpu_stream_get(&op->kv, op->layer * shape->n_kv_head + h);
-    const uint32_t n_entry = stream.n_entry + op->n_new;
-    const size_t n = (n_entry + (size_t)KS_ATTN_KEYS - 1) / KS_ATTN_KEYS;
-    const size_t from = begin > at ? begin - at : 0, to = end < at + n ? end - at : n;
-    uint32_t lo, hi, stop;
+  for (uint32_t piece = ks_cpu_take(shape->ctx); piece < shape->n_piece;
+       piece = ks_cpu_take(shape->ctx)) {
+    size_t begin, end, at = 0;
 
-    ks_attn_tile_set_result(&tile, result_get(shape, member, h), shape->n_row);
-    ks_attn_tile_reset(&tile);
-    if (end > at && from < to) {
-      load_queries(&tile, shape, h, 0);
-      fill_ranges(&tile, shape, &stream, 0, &lo, &hi);
-      stop = to * KS_ATTN_KEYS < hi ? (uint32_t)(to * KS_ATTN_KEYS) : hi;
-      lo = from * KS_ATTN_KEYS > lo ? (uint32_t)(from * KS_ATTN_KEYS) : lo;
-      for (uint32_t e = lo; e < stop; e += KS_ATTN_KEYS)
-        attend_in_place(&tile, shape, &stream, e, stop - e < KS_ATTN_KEYS ? stop - e : KS_ATTN_KEYS,
-                        stop);
+    ks_cpu_slice(shape->n_block, piece, shape->n_piece, &begin, &end);
+    for (uint32_t h = 0; h < shape->n_kv_head && at < end; h++) {
+      const size_t n = count_blocks(op, h);
+
+      if (begin < at + n) {
+        ks_attn_tile_set_result(&tile, result_get(shape, piece, h), shape->n_row);
+        attend_blocks(&tile, shape, h, at, begin > at ? begin - at : 0,
+                      end < at + n ? end - at : n);
+      }
+      at += n;
     }
-    at += n;
   }
 }
 
-/* Adds up the results that the members left for one row. */
+/* The piece that holds a block. */
+static uint32_t
+piece_of(const attn_shape *shape, size_t block)
+{
+  return (uint32_t)(((block + 1) * shape->n_piece - 1) / shape->n_block);
+}
+
+/* Adds up the results that the pieces left for one row. */
 static void
 combine_row(const attn_shape *shape, uint32_t h, uint32_t row)
 {
   const size_t v_dim = shape->op->kv.layout->v_dim, v_pad = ks_cpu_pad(v_dim);
+  const size_t n = count_blocks(shape->op, h), rows_end = shape->n_row * v_pad;
   float *out = out_row(shape, h, row);
   float max = -INFINITY, sum = 0.0F;
+  uint32_t first = 0, last = 0;
+  size_t at = 0;
 
-  for (uint32_t m = 0; m < shape->n_member; m++)
-    max = fmaxf(max, ((const float *)result_get(shape, m, h))[shape->n_row * v_pad + row]);
+  for (uint32_t i = 0; i < h; i++)
+    at += count_blocks(shape->op, i);
   memset(out, 0, v_dim * sizeof *out);
-  for (uint32_t m = 0; m < shape->n_member; m++) {
-    const float *acc = result_get(shape, m, h);
-    const float *part = acc + shape->n_row * v_pad;
+  if (n > 0) {
+    first = piece_of(shape, at);
+    last = piece_of(shape, at + n - 1) + 1;
+  }
+  for (uint32_t p = first; p < last; p++)
+    max = fmaxf(max, ((const float *)result_get(shape, p, h))[rows_end + row]);
+  for (uint32_t p = first; p < last; p++) {
+    const float *acc = result_get(shape, p, h);
+    const float *part = acc + rows_end;
     float factor;
 
     if (!(part[row] > -INFINITY))
@@ -338,6 +432,46 @@ combine_row(const attn_shape *shape, uint32_t h, uint32_t row)
   }
   shape->vec->scale(out, v_dim, sum > 0.0F ? 1.0F / sum : 0.0F);
   store_norm(shape, h, row, max, sum);
+}
+
+/* Mass of one block from its weights: each row's are brought to the final maximum and sum. */
+static void
+sum_weights(const attn_shape *shape, uint32_t h, uint32_t b, size_t block)
+{
+  const ks_op_attention *op = shape->op;
+  const attn_norms norms = norms_get(shape);
+  const float *weights = weights_get(shape, block);
+  const float *max = weights + (size_t)shape->n_row * KS_ATTN_KEYS;
+  const size_t n_window = (size_t)shape->window * shape->group, base = h * n_window;
+  const size_t n_entry = op->kv.streams[op->layer * shape->n_kv_head + h].n_entry + op->n_new;
+  const size_t first = (size_t)b * KS_ATTN_KEYS;
+  const size_t n = n_entry - first < KS_ATTN_KEYS ? n_entry - first : KS_ATTN_KEYS;
+  float *mass = (float *)ks_cpu_ptr(op->mass) + op->mass_offset[h] + first;
+
+  memset(mass, 0, n * sizeof *mass);
+  for (size_t w = 0; w < n_window; w++) {
+    const size_t row = shape->n_row - n_window + w;
+
+    if (max[row] > -INFINITY && norms.inv_sum[base + w] > 0.0F)
+      shape->vec->add_scaled(mass, weights + row * KS_ATTN_KEYS, n,
+                             expf(max[row] - norms.max[base + w]) * norms.inv_sum[base + w]);
+  }
+}
+
+/* This member's equal part of the blocks: little work, all of one size. */
+static void
+mass_of_few(const attn_shape *shape, uint32_t member)
+{
+  size_t begin, end, at = 0;
+
+  ks_cpu_slice(shape->n_block, member, shape->n_member, &begin, &end);
+  for (uint32_t h = 0; h < shape->n_kv_head; h++) {
+    const size_t n = count_blocks(shape->op, h);
+
+    for (size_t i = begin > at ? begin : at; i < end && i < at + n; i++)
+      sum_weights(shape, h, (uint32_t)(i - at), i);
+    at += n;
+  }
 }
 
 /* ---- many rows ---- */
@@ -443,7 +577,6 @@ static void
 attend_mass(const attn_shape *shape, uint32_t member)
 {
   const ks_op_attention *op = shape->op;
-  const ks_kv_stream *streams = op->kv.streams + (size_t)op->layer * shape->n_kv_head;
   size_t before = 0;
   uint32_t h = 0;
   ks_attn_tile tile;
@@ -454,7 +587,7 @@ attend_mass(const attn_shape *shape, uint32_t member)
     const size_t i = ks_cpu_take(shape->ctx);
 
     for (; h < shape->n_kv_head; h++) {
-      const size_t n = (streams[h].n_entry + (size_t)op->n_new + KS_ATTN_KEYS - 1) / KS_ATTN_KEYS;
+      const size_t n = count_blocks(op, h);
 
       if (i < before + n)
         break;
@@ -486,8 +619,11 @@ ks_cpu_attention(const ks_cpu_ctx *ctx, const ks_op_attention *op, uint32_t memb
   } else {
     attend_many(&shape, member);
   }
-  if (op->mass != 0) {
-    ks_cpu_next_phase(ctx, member);
+  if (op->mass == 0)
+    return;
+  ks_cpu_next_phase(ctx, member);
+  if (shape.tile_tok == 0)
+    mass_of_few(&shape, member);
+  else
     attend_mass(&shape, member);
-  }
 }

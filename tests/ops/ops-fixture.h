@@ -112,6 +112,9 @@ ops_run(ops_fixture *f, ks_cpu_need need, ks_thread_fn fn, const void *op)
       ks_mem_new(f->a, KS_MEM_SCRATCH, ks_threads_get_n(f->threads), f->ctx.scratch_bytes);
   f->ctx.shared = ks_mem_new(f->a, KS_MEM_SCRATCH, 1, need.shared_bytes);
   KS_ASSERT(f->ctx.scratch != NULL && f->ctx.shared != NULL);
+  /* Not numbers: an operation finds there what the one before it left. */
+  memset(f->ctx.scratch, 0xff, ks_threads_get_n(f->threads) * f->ctx.scratch_bytes);
+  memset(f->ctx.shared, 0xff, need.shared_bytes);
   f->ticket = 0;
   ks_threads_run(f->threads, fn, &job);
   ks_mem_free(f->ctx.scratch);

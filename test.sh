@@ -6,7 +6,7 @@ set -euo pipefail
 
 ROOT=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 readonly ROOT
-readonly SUITES=(unit golden parity ops fuzz cli app media storage ui scoring packaging lint)
+readonly SUITES=(unit golden parity ops counts fuzz cli app media storage ui scoring packaging lint)
 readonly SANITIZED_SUITES=(unit golden ops fuzz app cli media storage ui scoring)
 declare -i n_broken=0
 declare -a logs=()

@@ -99,9 +99,10 @@ side_info(void *user)
   }
   count_weight(ks_model_get_output(s->model), &head_mul, &head_bytes);
   printf("{\"layer_mul\": %.0f, \"layer_bytes\": %.0f, \"head_mul\": %.0f, \"head_bytes\": %.0f, "
-         "\"weight_bytes\": %llu}\n",
+         "\"weight_bytes\": %llu, \"repacked_bytes\": %llu}\n",
          layer_mul, layer_bytes, head_mul, head_bytes,
-         (unsigned long long)ks_model_get_weight_bytes(s->model));
+         (unsigned long long)ks_model_get_weight_bytes(s->model),
+         (unsigned long long)ks_model_get_repacked_bytes(s->model));
   return NULL;
 }
 
@@ -141,7 +142,7 @@ side_open(side *s, char **argv)
 {
   ks_dev_params dev = {.n_thread = (uint32_t)strtoul(argv[2], NULL, 10),
                        .mode = strcmp(argv[7], "fast") == 0 ? KS_COMPUTE_FAST : KS_COMPUTE_EXACT};
-  ks_model_params mp = {.be = &s->be, .n_ctx = 0};
+  ks_model_params mp = {.be = &s->be, .repack_room = UINT64_MAX};
 
   s->alloc = ks_alloc_new();
   if (s->alloc == NULL)

@@ -19,7 +19,8 @@
 #define SUPER_K ((size_t)256) /* the same for types with blocks of 256 */
 #define CODE_BYTES ((size_t)16 << 10) /* codes of the panels of one tile, in the L1 cache */
 #define BLOCK_TOK ((size_t)480)       /* tokens per block of products, a multiple of every tile */
-#define FEW_BYTES ((size_t)16 << 10)
+#define FEW_BYTES ((size_t)40 << 10)  /* of a unit with few tokens: some microseconds of reading */
+#define FEW_ROWS ((size_t)128)
 
 #define ROUND_UP(n, unit) (((n) + (unit)-1) / (unit) * (unit))
 
@@ -91,13 +92,14 @@ plan_rows(const ks_cpu_ctx *ctx, const ks_op_linear *op, size_t n_member, ks_lin
     least = ctx->packed->strip_rows;
   if (p->has_way[KS_LINEAR_PANELS] && ctx->matmul->panel_rows > least)
     least = ctx->matmul->panel_rows;
-  p->unit_rows = KS_MATMUL_MAX_PANEL;
-  if (!has_panels(p)) {
+  if (has_panels(p)) {
+    p->unit_rows = KS_MATMUL_MAX_PANEL;
+    wanted = 12 * n_member;
+  } else {
     size_t rows = ROUND_UP(FEW_BYTES / (op->w[0].row_bytes + 1) + 1, least);
 
-    p->unit_rows = rows < p->unit_rows ? rows : p->unit_rows;
-  } else
-    wanted = 12 * n_member;
+    p->unit_rows = rows < FEW_ROWS ? rows : FEW_ROWS;
+  }
   while (p->unit_rows > least && p->unit_rows > 8 &&
          count_units(op, p->n_list, p->unit_rows) < wanted)
     p->unit_rows = ROUND_UP(p->unit_rows / 2, least);

@@ -243,6 +243,17 @@ typedef struct ks_op_logits_topk {
   float *out_listed;    /* host [n_row, n_id] */
 } ks_op_logits_topk;
 
+/* Training: the gradient of linear with respect to its input, dx = dy w or dx += dy w; exact in
+ * every mode. */
+typedef struct ks_op_linear_t {
+  ks_weight w; /* read through data */
+  ks_dptr dy;  /* f32 [n_tok, n_out] */
+  ks_dptr dx;  /* f32 [n_tok, n_in] */
+  uint32_t n_tok;
+  size_t dy_stride, dx_stride; /* floats from row to row; 0 = dense */
+  bool accumulate;
+} ks_op_linear_t;
+
 typedef struct ks_dev ks_dev; /* an opened device, private to its backend */
 
 typedef struct ks_dev_info {
@@ -265,6 +276,11 @@ typedef struct ks_dev_params {
 
 /* Called between operations of a step and at least every 50 ms of work; true stops the step. */
 typedef bool (*ks_stop_fn)(void *user);
+
+/* What only training needs, recorded like the other operations: all of it or none. */
+typedef struct ks_train_table {
+  ks_status (*linear_transposed)(ks_dev *dev, const ks_op_linear_t *op);
+} ks_train_table;
 
 typedef struct ks_backend_table {
   uint32_t abi, size;
@@ -329,6 +345,8 @@ typedef struct ks_backend_table {
                          const int32_t *delta, ks_error *err);
   ks_status (*kv_move_page)(ks_dev *dev, const ks_kv_view *kv, uint32_t dst_page, uint32_t src_page,
                             ks_error *err);
+
+  const ks_train_table *train; /* NULL: this backend does not train */
 } ks_backend_table;
 
 /* An opened device. */

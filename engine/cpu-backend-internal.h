@@ -99,6 +99,8 @@ ks_isa ks_cpu_detect_isa(void);
 /* Scratch of the operations that use any; *need is zeroed by the caller.  Called when an operation
  * is recorded, with the entry counts of that moment. */
 void ks_cpu_linear_need(const ks_cpu_ctx *ctx, const ks_op_linear *op, ks_cpu_need *need);
+void ks_cpu_linear_transposed_need(const ks_cpu_ctx *ctx, const ks_op_linear_t *op,
+                                   ks_cpu_need *need);
 void ks_cpu_attention_need(const ks_cpu_ctx *ctx, const ks_op_attention *op, ks_cpu_need *need);
 void ks_cpu_attn_segments_need(const ks_cpu_ctx *ctx, const ks_op_attn_segments *op,
                                ks_cpu_need *need);
@@ -125,6 +127,8 @@ void ks_cpu_layer_norm(const ks_cpu_ctx *ctx, const ks_op_norm *op, uint32_t mem
                        uint32_t n_member);
 void ks_cpu_linear(const ks_cpu_ctx *ctx, const ks_op_linear *op, uint32_t member,
                    uint32_t n_member);
+void ks_cpu_linear_transposed(const ks_cpu_ctx *ctx, const ks_op_linear_t *op, uint32_t member,
+                              uint32_t n_member);
 void ks_cpu_act_mul(const ks_cpu_ctx *ctx, const ks_op_act_mul *op, uint32_t member,
                     uint32_t n_member);
 /* Fills the table of a job; then rotates with it. */

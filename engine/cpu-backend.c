@@ -15,9 +15,8 @@
 #include <unistd.h>
 
 #define RANGE_UNIT ((size_t)64 << 10)
-#define HUGE_UNIT                                                                                  \
-  ((size_t)2 << 20) /* a range begins on one, so that its slabs can be huge pages                  \
-                     */
+/* A range begins on one, so that its slabs can be huge pages. */
+#define HUGE_UNIT ((size_t)2 << 20)
 
 typedef struct range {
   struct range *next;
@@ -394,6 +393,14 @@ add(ks_dev *dev, ks_cpu_op_kind kind, const void *op, size_t n_bytes)
   return add_light(dev, kind, op, n_bytes, NULL);
 }
 
+/* And with scratch. */
+static void *
+add_needing(ks_dev *dev, ks_cpu_op_kind kind, const void *op, size_t n_bytes,
+            const ks_cpu_need *need)
+{
+  return ks_cpu_need_scratch(dev, need) == KS_OK ? add(dev, kind, op, n_bytes) : NULL;
+}
+
 /* A copy of a host array that lives as long as the recorded step. */
 static bool
 copy_array(ks_dev *dev, const void *src, size_t n, size_t size, const void **out)
@@ -542,9 +549,7 @@ cpu_attn_segments(ks_dev *dev, const ks_op_attn_segments *op)
   ks_cpu_need need = {0};
 
   ks_cpu_attn_segments_need(&dev->ctx, op, &need);
-  if (ks_cpu_need_scratch(dev, &need) != KS_OK)
-    return KS_ERR_NOMEM;
-  copy = add(dev, KS_CPU_ATTN_SEGMENTS, op, sizeof(*op));
+  copy = add_needing(dev, KS_CPU_ATTN_SEGMENTS, op, sizeof(*op), &need);
   if (copy == NULL ||
       !copy_array(dev, op->seg, (size_t)op->n_seg + 1, sizeof(uint32_t), (const void **)&copy->seg))
     return KS_ERR_NOMEM;
@@ -580,9 +585,7 @@ cpu_kv_score(ks_dev *dev, const ks_op_kv_score *op)
   ks_cpu_need need = {0};
 
   ks_cpu_kv_score_need(&dev->ctx, op, &need);
-  if (ks_cpu_need_scratch(dev, &need) != KS_OK)
-    return KS_ERR_NOMEM;
-  copy = add(dev, KS_CPU_KV_SCORE, op, sizeof(*op));
+  copy = add_needing(dev, KS_CPU_KV_SCORE, op, sizeof(*op), &need);
   if (copy == NULL ||
       (op->live_from != NULL && !copy_array(dev, op->live_from, op->kv.layout->n_layer,
                                             sizeof(uint32_t), (const void **)&copy->live_from)) ||
@@ -599,9 +602,7 @@ cpu_kv_select(ks_dev *dev, const ks_op_kv_select *op)
   size_t n_stream = (size_t)op->kv.layout->n_layer * op->kv.layout->n_kv_head;
 
   ks_cpu_kv_select_need(&dev->ctx, op, &need);
-  if (ks_cpu_need_scratch(dev, &need) != KS_OK)
-    return KS_ERR_NOMEM;
-  copy = add(dev, KS_CPU_KV_SELECT, op, sizeof(*op));
+  copy = add_needing(dev, KS_CPU_KV_SELECT, op, sizeof(*op), &need);
   if (copy == NULL || (op->per_stream_keep != NULL &&
                        !copy_array(dev, op->per_stream_keep, n_stream, sizeof(uint32_t),
                                    (const void **)&copy->per_stream_keep)))
@@ -615,9 +616,7 @@ cpu_kv_compact(ks_dev *dev, const ks_op_kv_compact *op)
   ks_cpu_need need = {0};
 
   ks_cpu_kv_compact_need(&dev->ctx, op, &need);
-  if (ks_cpu_need_scratch(dev, &need) != KS_OK)
-    return KS_ERR_NOMEM;
-  return done(add(dev, KS_CPU_KV_COMPACT, op, sizeof(*op)));
+  return done(add_needing(dev, KS_CPU_KV_COMPACT, op, sizeof(*op), &need));
 }
 
 static ks_status
@@ -627,14 +626,23 @@ cpu_logits_topk(ks_dev *dev, const ks_op_logits_topk *op)
   ks_cpu_need need = {0};
 
   ks_cpu_logits_topk_need(&dev->ctx, op, &need);
-  if (ks_cpu_need_scratch(dev, &need) != KS_OK)
-    return KS_ERR_NOMEM;
-  copy = add(dev, KS_CPU_LOGITS_TOPK, op, sizeof(*op));
+  copy = add_needing(dev, KS_CPU_LOGITS_TOPK, op, sizeof(*op), &need);
   if (copy == NULL ||
       !copy_array(dev, op->ids, op->n_id, sizeof(int32_t), (const void **)&copy->ids))
     return KS_ERR_NOMEM;
   return KS_OK;
 }
+
+static ks_status
+cpu_linear_transposed(ks_dev *dev, const ks_op_linear_t *op)
+{
+  ks_cpu_need need = {0};
+
+  ks_cpu_linear_transposed_need(&dev->ctx, op, &need);
+  return done(add_needing(dev, KS_CPU_LINEAR_TRANSPOSED, op, sizeof(*op), &need));
+}
+
+static const ks_train_table cpu_train_table = {.linear_transposed = cpu_linear_transposed};
 
 static const ks_backend_table cpu_table = {
     .abi = KS_BACKEND_ABI,
@@ -679,6 +687,7 @@ static const ks_backend_table cpu_table = {
     .kv_read = ks_cpu_kv_read,
     .kv_rotate = ks_cpu_kv_rotate,
     .kv_move_page = ks_cpu_kv_move_page,
+    .train = &cpu_train_table,
 };
 
 const ks_backend_table *

@@ -201,6 +201,9 @@ run_record(const ks_cpu_ctx *ctx, const record *r, uint32_t member, uint32_t n_m
   case KS_CPU_LINEAR:
     ks_cpu_linear(ctx, op, member, n_member);
     break;
+  case KS_CPU_LINEAR_TRANSPOSED:
+    ks_cpu_linear_transposed(ctx, op, member, n_member);
+    break;
   case KS_CPU_ACT_MUL:
     ks_cpu_act_mul(ctx, op, member, n_member);
     break;

@@ -285,6 +285,39 @@ KS_TEST(cpu_backend, repacked_weights)
   ks_alloc_free(a);
 }
 
+/* Operations of training stand in a step with the others: the product with a matrix that turns x by
+ * one place, then with its transpose, is x again; added to itself it is twice x. */
+KS_TEST(cpu_backend, transposed_after_linear)
+{
+  ks_alloc *a = ks_alloc_new();
+  ks_backend be = open_cpu(a, 2);
+  ks_dptr w = new_floats(&be, 96 * 96, 0, 0), x = new_floats(&be, 96, 1, 1);
+  ks_dptr y = new_floats(&be, 96, 0, 0), dx = new_floats(&be, 96, 7, 0);
+  ks_op_linear op = {.n_w = 1, .n_tok = 1, .x = x, .y = {y}};
+  ks_op_linear_t back = {.n_tok = 1, .dy = y, .dx = dx};
+  float one = 1;
+
+  op.w[0] = back.w =
+      (ks_weight){.data = w, .dtype = KS_DTYPE_F32, .n_in = 96, .n_out = 96, .row_bytes = 96 * 4};
+  for (size_t i = 0; i < 96; i++)
+    KS_ASSERT_OK(be.t->upload(be.dev, w + 4 * (96 * i + (i + 95) % 96), &one, 4, NULL));
+  KS_ASSERT(be.t->train != NULL);
+  KS_ASSERT_OK(be.t->step_begin(be.dev, NULL));
+  KS_ASSERT_OK(be.t->linear(be.dev, &op));
+  KS_ASSERT_OK(be.t->train->linear_transposed(be.dev, &back));
+  back.accumulate = true;
+  KS_ASSERT_OK(be.t->train->linear_transposed(be.dev, &back));
+  KS_ASSERT_OK(be.t->step_end(be.dev, NULL, NULL, NULL));
+  for (size_t i = 0; i < 96; i++)
+    KS_ASSERT(read_float(&be, dx, i) == 2 * read_float(&be, x, i));
+  be.t->mem_free(be.dev, w);
+  be.t->mem_free(be.dev, x);
+  be.t->mem_free(be.dev, y);
+  be.t->mem_free(be.dev, dx);
+  ks_backend_close(&be);
+  ks_alloc_free(a);
+}
+
 #define N_BUFFER 5u
 #define N_ROW 6u
 #define N_COL 32u

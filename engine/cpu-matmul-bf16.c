@@ -85,8 +85,9 @@ sum16(__m512 v)
 
 /* n_row rows side by side: x is rounded once for all of them. */
 INLINE void
-dot_rows(const ks_rows_job *job, size_t row, const size_t n_row)
+dot_rows(const ks_rows_job *job, size_t tok, size_t row, const size_t n_row)
 {
+  const float *x_row = job->x + tok * job->x_stride;
   const unsigned char *w = job->rows + row * job->row_bytes;
   __m512 sums[4];
   size_t k = 0;
@@ -94,7 +95,7 @@ dot_rows(const ks_rows_job *job, size_t row, const size_t n_row)
   for (size_t r = 0; r < n_row; r++)
     sums[r] = _mm512_setzero_ps();
   for (; k + STEP <= job->n_in; k += STEP) {
-    const __m512bh x = round32(job->x + k);
+    const __m512bh x = round32(x_row + k);
 
     for (size_t r = 0; r < n_row; r++)
       sums[r] = _mm512_dpbf16_ps(sums[r], load_pairs(w + r * job->row_bytes + 2 * k), x);
@@ -104,25 +105,27 @@ dot_rows(const ks_rows_job *job, size_t row, const size_t n_row)
     float rest_x[STEP] = {0};
     uint16_t rest_w[STEP] = {0};
 
-    memcpy(rest_x, job->x + k, n * sizeof(*rest_x));
+    memcpy(rest_x, x_row + k, n * sizeof(*rest_x));
     for (size_t r = 0; r < n_row; r++) {
       memcpy(rest_w, w + r * job->row_bytes + 2 * k, n * sizeof(*rest_w));
       sums[r] = _mm512_dpbf16_ps(sums[r], load_pairs(rest_w), round32(rest_x));
     }
   }
   for (size_t r = 0; r < n_row; r++)
-    job->out[row + r] = sum16(sums[r]);
+    job->out[tok * job->out_stride + row + r] = sum16(sums[r]);
 }
 
 static void
 multiply_rows(const ks_rows_job *job)
 {
-  size_t r = 0;
+  for (size_t t = 0; t < job->n_tok; t++) {
+    size_t r = 0;
 
-  for (; r + 4 <= job->n_row; r += 4)
-    dot_rows(job, r, 4);
-  for (; r < job->n_row; r++)
-    dot_rows(job, r, 1);
+    for (; r + 4 <= job->n_row; r += 4)
+      dot_rows(job, t, r, 4);
+    for (; r < job->n_row; r++)
+      dot_rows(job, t, r, 1);
+  }
 }
 
 /* --- many tokens --- */

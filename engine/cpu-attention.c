@@ -49,6 +49,12 @@ count_blocks(const ks_op_attention *op, uint32_t h)
   return (op->kv.streams[stream].n_entry + (size_t)op->n_new + KS_ATTN_KEYS - 1) / KS_ATTN_KEYS;
 }
 
+static uint32_t
+max_pieces(uint32_t n_member)
+{
+  return n_member > 1 ? PIECES * n_member : 1;
+}
+
 static attn_shape
 shape_get(const ks_cpu_ctx *ctx, const ks_op_attention *op, uint32_t n_member)
 {
@@ -60,11 +66,11 @@ shape_get(const ks_cpu_ctx *ctx, const ks_op_attention *op, uint32_t n_member)
   shape.n_row = op->n_tok * shape.group;
   if (op->mass != 0)
     shape.window = op->mass_window < op->n_tok ? op->mass_window : op->n_tok;
-  for (uint32_t h = 0; h < shape.n_kv_head; h++)
+  /* A pass may be measured before there are streams. */
+  for (uint32_t h = 0; h < shape.n_kv_head && op->kv.streams != NULL; h++)
     shape.n_block += count_blocks(op, h);
-  shape.n_piece = n_member > 1 ? PIECES * n_member : 1;
-  if (shape.n_piece > shape.n_block)
-    shape.n_piece = (uint32_t)shape.n_block;
+  shape.n_piece =
+      shape.n_block < max_pieces(n_member) ? (uint32_t)shape.n_block : max_pieces(n_member);
   if (op->n_tok <= 2 || shape.n_row <= FEW_ROWS)
     return shape;
   shape.tile_tok = shape.group < KS_ATTN_ROWS ? KS_ATTN_ROWS / shape.group : 1;
@@ -105,11 +111,12 @@ norms_get(const attn_shape *shape)
 }
 
 /* Results of the pieces: a piece and a stream that meet have slot piece + stream, which no other
- * pair has, as both only grow from one meeting to the next. */
+ * pair has, as both only grow from one meeting to the next.  Room for as many pieces as there may
+ * ever be, so that a longer stream needs no more. */
 static size_t
 results_bytes(const attn_shape *shape)
 {
-  return ((size_t)shape->n_piece + shape->n_kv_head) *
+  return ((size_t)max_pieces(shape->n_member) + shape->n_kv_head) *
          ks_attn_result_bytes(shape->n_row, shape->op->kv.layout->v_dim);
 }
 

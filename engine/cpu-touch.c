@@ -147,6 +147,7 @@ ks_cpu_touch_attention(ks_cpu_touches *t, const ks_op_attention *op, const ks_cp
   ks_cpu_touch_all(t, op->q, n_row * layout->k_dim * sizeof(float), false);
   ks_cpu_touch_all(t, op->out, n_row * layout->v_dim * sizeof(float), true);
   ks_cpu_touch_all(t, op->kv.base, 1, false);
+  ks_cpu_touch_all(t, op->mass, sizeof(float), true); /* stands for all of it */
   ks_cpu_touch_shared(t, need);
 }
 

@@ -17,6 +17,7 @@ typedef struct side {
   ks_timeline *tl;
   ks_error err;
   int32_t n_vocab;
+  double load_ms; /* of opening the model, repacking included */
 } side;
 
 static const char *
@@ -99,10 +100,10 @@ side_info(void *user)
   }
   count_weight(ks_model_get_output(s->model), &head_mul, &head_bytes);
   printf("{\"layer_mul\": %.0f, \"layer_bytes\": %.0f, \"head_mul\": %.0f, \"head_bytes\": %.0f, "
-         "\"weight_bytes\": %llu, \"repacked_bytes\": %llu}\n",
+         "\"weight_bytes\": %llu, \"repacked_bytes\": %llu, \"load_ms\": %.1f}\n",
          layer_mul, layer_bytes, head_mul, head_bytes,
          (unsigned long long)ks_model_get_weight_bytes(s->model),
-         (unsigned long long)ks_model_get_repacked_bytes(s->model));
+         (unsigned long long)ks_model_get_repacked_bytes(s->model), s->load_ms);
   return NULL;
 }
 
@@ -148,9 +149,12 @@ side_open(side *s, char **argv)
   if (s->alloc == NULL)
     return ks_fail(&s->err, KS_ERR_NOMEM, "no memory");
   dev.alloc = s->alloc;
-  if (ks_backend_open("cpu", &dev, &s->be, &s->err) != KS_OK ||
-      ks_model_open(s->alloc, argv[1], &mp, &s->model, &s->err) != KS_OK)
+  if (ks_backend_open("cpu", &dev, &s->be, &s->err) != KS_OK)
     return s->err.status;
+  s->load_ms = -speed_now_ms();
+  if (ks_model_open(s->alloc, argv[1], &mp, &s->model, &s->err) != KS_OK)
+    return s->err.status;
+  s->load_ms += speed_now_ms();
   if (strcmp(argv[5], "-") != 0 &&
       ks_gate_open(s->alloc, argv[5], s->model, &s->gate, &s->err) != KS_OK)
     return s->err.status;

@@ -229,12 +229,12 @@ class Bench:
         peer.ms("extend 1024")
         after = peer.ask("rss")["rss_kib"]
         own = ours.ask("rss")
-        ours.close()
-        peer.close()
         memory = {"model": model, "what": "memory 16000", "threads": 2, "mode": self.args.mode,
                   "ours_kib": own["rss_kib"], "ours_peak_kib": own["peak_kib"], "peer_kib": after,
                   "peer_growth_kib": after - before, "ratio": after / own["rss_kib"], "goal": GOALS["memory 16000"],
                   **watch.result()}
+        ours.close()
+        peer.close()
         print(f"  memory of 16,000 tokens: ours {own['rss_kib'] / 1024:.0f} MiB (peak "
               f"{own['peak_kib'] / 1024:.0f}), peer {after / 1024:.0f} MiB (grows by {after - before} KiB for 512 "
               f"tokens): {memory['ratio']:.2f}, goal {memory['goal']}")

@@ -102,17 +102,18 @@ def bold_below(row):
 def peer_section(results):
     peer = results["peer"]
     out = ["## Against llama.cpp", "",
-           f"Same files, ids and threads, f16 keys and values on both sides, in turns, medians; {peer['seconds'] / 60:.0f} "
-           "minutes. llama.cpp runs with flash attention and repacked weights on or off, as measured to be faster "
-           "on each file. Ratios above 1: Keepsake is faster; bold: below the goal. Spread: of the rounds of a row, "
+           "Same files, ids and threads, f16 keys and values on both sides, in turns, medians; "
+           f"{peer['seconds'] / 60:.0f} minutes. llama.cpp runs with flash attention and "
+           "repacked weights on or off, as measured to be faster on each file. "
+           "Ratios above 1: Keepsake is faster; bold: below the goal. Spread: of the rounds of a row, "
            "from slowest to fastest; others: processors that other programs took meanwhile.", "",
            "| file | what | threads, mode | Keepsake, tokens/s | llama.cpp | ratio | goal | spread | others |",
            "|---|---|---|---|---|---|---|---|---|"]
     for row in peer["rows"]:
         note = f" ({row['note']})" if row["note"] else ""
-        out.append(f"| {row['model'].removesuffix('.gguf')} | {ROWS[row['what']]}{note} | {row['threads']}, {row['mode']} "
-                   f"| {row['ours_tok_s']:.1f} | {row['peer_tok_s']:.1f} | {bold_below(row)} | {row['goal']} | "
-                   f"{row['spread'] * 100:.0f} % | {row['others']:.2f} |")
+        out.append(f"| {row['model'].removesuffix('.gguf')} | {ROWS[row['what']]}{note} | {row['threads']}, "
+                   f"{row['mode']} | {row['ours_tok_s']:.1f} | {row['peer_tok_s']:.1f} | {bold_below(row)} | "
+                   f"{row['goal']} | {row['spread'] * 100:.0f} % | {row['others']:.2f} |")
     out += ["", "| file | llama.cpp's best settings | greedy ids equal | loading, ms | resident after 16,000 tokens, "
             "MiB: Keepsake (1,024 entries a stream), llama.cpp | ratio, goal 2 |", "|---|---|---|---|---|---|"]
     for model in peer["models"]:
@@ -128,7 +129,7 @@ def peer_section(results):
 
 def limits_section(results):
     out = ["", "## Share of the machine's limits", "",
-           "| threads | read, GB/s | triad, GB/s | f32, GFLOP/s | byte products in pairs of 16 bits, of 32 bits, 10^9/s |",
+           "| threads | read, GB/s | triad, GB/s | f32, GFLOP/s | byte products in 16 bits, in 32 bits, 10^9/s |",
            "|---|---|---|---|---|"]
     for n in sorted(results["limits"]):
         limit = best_limits(results, n)
@@ -178,14 +179,14 @@ def program_section(results):
     mib = 1 << 20
     out.append(f"| memory over 16,000 tokens | `keepsake-cli {PROGRAM_BENCHES['memory']}` | at most "
                f"{max(s['kv_used_bytes'] for s in samples) / mib:.2f} MiB used, "
-               f"{max(s['kv_committed_bytes'] for s in samples) / mib:.2f} MiB committed of 24; process size from 4,000 "
-               f"tokens on within {(max(late) - min(late)) / mib:.2f} MiB; decode "
+               f"{max(s['kv_committed_bytes'] for s in samples) / mib:.2f} MiB committed of 24; process size from "
+               f"4,000 tokens on within {(max(late) - min(late)) / mib:.2f} MiB; decode "
                f"{early['decode_tokens_per_second']:.1f} tokens/s at {early['tokens']:,} tokens, "
                f"{samples[-1]['decode_tokens_per_second']:.1f} at the end |")
     text = program["perplexity"]
     out.append(f"| perplexity of {text['tokens_foreseen']:,} tokens | `keepsake-cli {PROGRAM_BENCHES['perplexity']}` | "
-               f"`exact` {text['exact']:.3f}, `fast` {text['fast']:.3f}: {text['difference_percent']:+.2f} % (goal: within "
-               "0.5 %) |")
+               f"`exact` {text['exact']:.3f}, `fast` {text['fast']:.3f}: {text['difference_percent']:+.2f} % "
+               "(goal: within 0.5 %) |")
     if "recall" in program:
         right = ", ".join(f"{p['policy']} {p['right']}" for p in program["recall"]["policies"])
         out.append(f"| recall, {program['recall']['policies'][0]['asked']} prompts of about 810 tokens | `keepsake-cli "

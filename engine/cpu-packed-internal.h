@@ -78,9 +78,9 @@ typedef struct ks_cpu_packed_fns {
   uint32_t tile_strips, tile_tok; /* the largest tile_fast */
   ks_packed_kernel kernels[KS_N_DTYPE];
   /* One token: n_in floats to q, d, sum, half_sum (fast), or sum and half_sum (exact, q NULL).
-   * d is the largest magnitude of 32 elements / 127, codes are rounded to nearest.  Codes are 0 in a
-   * group below 1e-30.  A group with infinities or NaN has a d that is not finite and any codes, so
-   * that what comes of it is no number, as in exact mode. */
+   * d is the largest magnitude of 32 elements / 127, codes are rounded to nearest.  Codes are 0 in
+   * a group below 1e-30.  A group with infinities or NaN has a d that is not finite and any codes,
+   * so that what comes of it is no number, as in exact mode. */
   void (*fill_acts)(const float *x, size_t n_in, int8_t *q, float *d, float *sum, float *half_sum);
 } ks_cpu_packed_fns;
 

@@ -82,6 +82,7 @@ typedef struct ks_op_linear {
   ks_epilogue epilogue;
   ks_act act;
   float cap;
+  bool exact; /* in fast mode as well: f32 activations */
 } ks_op_linear;
 
 /* out[t, i] = act(a[t, i]) * b[t, i]; row strides in floats. */

@@ -26,14 +26,20 @@
 
 /* --- units of work --- */
 
+static bool
+is_fast(const ks_cpu_ctx *ctx, const ks_op_linear *op)
+{
+  return ctx->mode == KS_COMPUTE_FAST && !op->exact;
+}
+
 /* Tokens up to which it is cheaper to take rows apart in registers, four tokens at a time, than to
  * unpack panels: measured on Zen 3, for blocks of 32 and of 256. */
 static uint32_t
-most_few_tokens(const ks_cpu_ctx *ctx, const ks_weight *w)
+most_few_tokens(const ks_cpu_ctx *ctx, const ks_op_linear *op, const ks_weight *w)
 {
   if (w->packed == 0)
     return ks_dtype_get_info(w->dtype)->block_elems > 32 ? 28 : 8;
-  return ctx->mode == KS_COMPUTE_FAST ? KS_MATMUL_FEW : 12;
+  return is_fast(ctx, op) ? KS_MATMUL_FEW : 12;
 }
 
 static ks_linear_way
@@ -41,9 +47,9 @@ choose_way(const ks_cpu_ctx *ctx, const ks_op_linear *op, const ks_weight *w)
 {
   const bool has_form = ks_packed_get_format(w->dtype).row_bytes > 0;
 
-  if (op->n_tok <= most_few_tokens(ctx, w))
+  if (op->n_tok <= most_few_tokens(ctx, op, w))
     return w->packed != 0 ? KS_LINEAR_STRIPS : KS_LINEAR_ROWS;
-  return ctx->mode == KS_COMPUTE_FAST && has_form ? KS_LINEAR_CODES : KS_LINEAR_PANELS;
+  return is_fast(ctx, op) && has_form ? KS_LINEAR_CODES : KS_LINEAR_PANELS;
 }
 
 static bool
@@ -125,7 +131,7 @@ plan_few(const ks_cpu_ctx *ctx, const ks_op_linear *op, ks_linear_plan *p)
       p->pack_floats = ROUND_UP(ctx->matmul->pack_size(n_in), (size_t)16);
   p->packed_at = take(p, p->pack_floats * sizeof(float) * op->n_tok);
   if (p->has_way[KS_LINEAR_STRIPS])
-    p->acts_at = take(p, ks_cpu_acts_bytes(n_in, op->n_tok, ctx->mode == KS_COMPUTE_FAST));
+    p->acts_at = take(p, ks_cpu_acts_bytes(n_in, op->n_tok, is_fast(ctx, op)));
 }
 
 static void
@@ -221,8 +227,7 @@ ks_linear_begin(ks_linear *l, const ks_cpu_ctx *ctx, const ks_op_linear *op, uin
     ctx->matmul->pack(x + t * stride, n_in,
                       (float *)(void *)(l->scratch + l->plan.packed_at) + t * l->plan.pack_floats);
   if (l->plan.has_way[KS_LINEAR_STRIPS]) {
-    ks_cpu_acts_init(&l->acts, l->scratch + l->plan.acts_at, n_in, op->n_tok,
-                     ctx->mode == KS_COMPUTE_FAST);
+    ks_cpu_acts_init(&l->acts, l->scratch + l->plan.acts_at, n_in, op->n_tok, is_fast(ctx, op));
     ks_cpu_acts_fill(ctx, &l->acts, x, stride, 0, op->n_tok);
   }
   if (l->plan.has_way[KS_LINEAR_CODES]) {

@@ -317,8 +317,11 @@ record_qkv(const pass *p, const ks_layer *layer)
                       .y = {dev + l->q, dev + l->k, dev + l->v},
                       .n_tok = p->in->n_tok,
                       .epilogue = KS_EPI_STORE,
-                      .act = KS_ACT_NONE};
+                      .act = KS_ACT_NONE,
+                      .exact = true};
 
+  /* Scores of attention are differences of large sums: half of what fast arithmetic would change
+   * in a model's logits comes from these three matrices, a sixth of its weights. */
   return p->t->linear(p->dev, &lin);
 }
 

@@ -145,6 +145,49 @@ test_own_model (LibraryFixture *f, gconstpointer data)
   fixture_let_go (f, other);
 }
 
+static guint64
+get_copy_bytes (LibraryFixture *f)
+{
+  g_autoptr (KsMemoryView) view = ks_library_dup_memory (f->library);
+
+  return view->copy_bytes;
+}
+
+/* The copy of the weights is there while the target has room for it: the smallest target drops it,
+ * in the middle of an answer or without any conversation, and the next conversation under a larger
+ * one has it again. */
+static void
+test_copy (LibraryFixture *f, gconstpointer data)
+{
+  g_autofree char *model =
+      g_build_filename (g_getenv ("KS_TEST_CASES"), "llama-quant", "llama-q8_0.gguf", NULL);
+  guint64 min_bytes, max_bytes, copy_bytes;
+  KsChat *chat, *other;
+
+  fixture_close (f);
+  ks_settings_set_model (f->settings, model);
+  f->library = ks_library_new (f->settings, f->dir);
+  WAIT_UNTIL (ks_library_get_model_state (f->library) == KS_MODEL_READY);
+  ks_library_get_target_range (f->library, &min_bytes, &max_bytes);
+  copy_bytes = get_copy_bytes (f);
+  g_assert_cmpuint (copy_bytes, >, 0);
+  chat = fixture_open_chat (f, NULL, 48);
+  other = fixture_open_chat (f, NULL, 4);
+  fixture_send (chat, "one");
+  WAIT_UNTIL (ks_chat_get_state (chat) == KS_CHAT_ANSWERING ||
+              ks_chat_get_state (chat) == KS_CHAT_IDLE);
+  g_assert_cmpuint (get_copy_bytes (f), ==, copy_bytes);
+  ks_library_set_target_bytes (f->library, min_bytes);
+  WAIT_UNTIL (get_copy_bytes (f) == 0);
+  WAIT_UNTIL (ks_chat_get_state (chat) == KS_CHAT_IDLE);
+  g_assert_cmpint (fixture_get_state (chat, -1), ==, KS_MESSAGE_LIMIT);
+  ks_library_set_target_bytes (f->library, max_bytes);
+  g_free (fixture_ask (other, "two"));
+  g_assert_cmpuint (get_copy_bytes (f), ==, copy_bytes);
+  fixture_let_go (f, chat);
+  fixture_let_go (f, other);
+}
+
 /* The default model's first target: 1,024 tokens in every stream, and a sensible range about it. */
 static void
 test_default_target (LibraryFixture *f, gconstpointer data)
@@ -167,8 +210,10 @@ test_default_target (LibraryFixture *f, gconstpointer data)
   n_per_stream = (double)view->n_keep / (view->n_layer * view->n_kv_head);
   g_assert_cmpfloat (n_per_stream, >=, 1024);
   g_assert_cmpfloat (n_per_stream, <, 1100);
-  g_assert_cmpuint (view->weight_bytes + view->scratch_bytes + view->kv_budget_bytes, <=,
-                    target_bytes);
+  g_assert_cmpuint (view->copy_bytes, >, 64u << 20);
+  g_assert_cmpuint (view->weight_bytes + view->copy_bytes + view->scratch_bytes +
+                        view->kv_budget_bytes,
+                    <=, target_bytes);
   g_assert_cmpuint (min_bytes, <, target_bytes);
   g_assert_cmpuint (max_bytes, >, target_bytes);
   g_assert_cmpuint (view->program_bytes, >, 0);
@@ -184,6 +229,7 @@ main (int argc, char **argv)
   ADD ("own-target", test_own_target);
   ADD ("own-kv-budget", test_own_kv_budget);
   ADD ("own-model", test_own_model);
+  ADD ("copy", test_copy);
   ADD ("default-target", test_default_target);
   return g_test_run ();
 }

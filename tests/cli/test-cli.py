@@ -387,5 +387,44 @@ def bench_measures_and_judges():
     expect(all(len(p["items"]) == 2 for p in policies), "prompts")
 
 
+@check
+def the_copy_of_the_weights_follows_the_target():
+    """Made where the target leaves room, counted, left out on request and under the smallest target."""
+    model = os.path.join(CASES, "llama-quant", "llama-q8_0.gguf")
+    text = write("copy.txt", b"The keeper walks to the lamp and back. " * 40)
+    base = ["bench", "speed", "--model", model, "--gate", "none", "--file", text, "--prompt", "16", "--depths", "0",
+            "--decode", "2", "--repeat", "1", "--json"]
+    whole = json.loads(run(*base, "--entries", "64")[1])
+    expect(whole["mode"] == "fast", "fast is the default")
+    expect(0 < whole["repacked_bytes"] < whole["weight_bytes"], f"a copy: {whole['repacked_bytes']}")
+    plain = json.loads(run(*base, "--entries", "64", "--no-repack", "--mode", "exact")[1])
+    expect(plain["mode"] == "exact" and plain["repacked_bytes"] == 0, "none on request")
+    expect(plain["weight_bytes"] == whole["weight_bytes"] - whole["repacked_bytes"], "the copy counts as weights")
+    code, _, err = run(*base, "--budget", "1KiB")
+    least = err.split("at least ")[1].split(" MiB")[0]
+    expect(code == 3, f"code {code}")
+    code, out, err = run(*base, "--budget", least + "MiB")
+    expect(code == 0 and json.loads(out)["repacked_bytes"] == 0, f"the smallest target has no copy: {err}")
+    large = json.loads(run(*base, "--budget", "64MiB")[1])
+    expect(large["repacked_bytes"] == whole["repacked_bytes"], "a large target has all of it")
+
+
+@check
+def perplexity_in_both_modes():
+    model = os.path.join(CASES, "llama-quant", "llama-q8_0.gguf")
+    text = write("foreseen.txt", b"The keeper walks to the lamp and back. " * 40)
+    base = ["bench", "perplexity", "--model", model, "--gate", "none", "--file", text, "--json"]
+    code, out, err = run(*base, "--tokens", "200", "--context", "64")
+    expect(code == 0, err)
+    both = json.loads(out)
+    expect(both["tokens_foreseen"] == 200 - 4, f"{both['tokens_foreseen']} tokens")
+    expect(both["exact"] > 1 and abs(both["fast"] / both["exact"] - 1) < 0.05, f"{both}")
+    expect(abs(both["difference_percent"] - 100 * (both["fast"] / both["exact"] - 1)) < 1e-6, "difference")
+    one = json.loads(run(*base, "--tokens", "200", "--context", "64", "--mode", "exact")[1])
+    expect(abs(one["exact"] / both["exact"] - 1) < 1e-9 and "fast" not in one, f"{one}")
+    expect_failure(2, base[:-1] + ["--tokens", "100000"], "longer")
+    expect_failure(2, base[:-1] + ["--context", "1"], "--context")
+
+
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,17 +5,20 @@
       runs bench-limits, compare-peer.py, bench-packed and the command line's memory, perplexity and recall
       benches one after the other; about 35 minutes on two cores, with --quick ten.  Nothing else should run.
   report.py write RESULTS.json        rewrites docs/performance.md
-  report.py profile --build BUILD --models FOLDER     instructions of a decode by function (callgrind)
+  report.py profile --build BUILD [--part decode|prefill|evict] [--mode fast|exact]
+      instructions of a step by function (callgrind)
 
 The page is never edited by hand but for what follows its line "## Kept by hand", which stays.
 """
 # SPDX-License-Identifier: GPL-3.0-or-later
 import argparse
+import glob
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -211,36 +214,38 @@ def write(args):
             "the default, `exact` computes with f32 activations (docs/adr/0010-precision.md). Commands: "
             "`tests/bench/README.md`.", ""]
     page += peer_section(results) + limits_section(results) + packed_section(results) + program_section(results)
+    page = ["\n".join(textwrap.wrap(line, 120)) if line and line[0] not in "|#" else line for line in page]
     page += ["", BY_HAND + by_hand.rstrip("\n")]
     with open(PAGE, "w", encoding="utf-8") as f:
         f.write("\n".join(page) + "\n")
 
 
 def profile(args):
-    """Where the instructions of a decode go; loading is not counted."""
-    engine = os.path.join(args.build, "tests", "bench", "speed-engine")
+    """Where the instructions of a step go, on a layer and an output head with the default model's widths."""
+    steps = os.path.join(args.build, "tests", "bench", "guard-steps")
     with tempfile.TemporaryDirectory() as folder:
-        out = os.path.join(folder, "out")
-        run(["valgrind", "--tool=callgrind", "-q", f"--callgrind-out-file={out}", "--toggle-collect=speed_decode*",
-             engine, os.path.join(args.models, DEFAULT), "1", "f16", "0", "-", "1024", "fast"],
-            input=f"depth {args.depth}\ndecode 4\nquit\n", stdout=subprocess.DEVNULL)
-        text = run(["callgrind_annotate", "--auto=no", out], stdout=subprocess.PIPE).stdout
-    print("\n".join(text.splitlines()[:50]))
+        run(["valgrind", "--tool=callgrind", "--instr-atstart=no", "-q", f"--callgrind-out-file={folder}/out", steps,
+             "shape", args.mode])
+        for path in glob.glob(folder + "/out.*"):
+            with open(path, encoding="utf-8") as f:
+                wanted = f"Client Request: {args.part}\n" in f.read()
+            if wanted:
+                run(["callgrind_annotate", "--auto=no", "--threshold=97", path])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("measure", "profile"):
-        sub = commands.add_parser(name)
-        sub.add_argument("--build", required=True)
-        sub.add_argument("--models", required=True)
-        if name == "measure":
-            sub.add_argument("--peer", required=True)
-            sub.add_argument("--out", required=True)
-            sub.add_argument("--quick", action="store_true")
-        else:
-            sub.add_argument("--depth", type=int, default=64)
+    sub = commands.add_parser("measure")
+    sub.add_argument("--build", required=True)
+    sub.add_argument("--peer", required=True)
+    sub.add_argument("--models", required=True)
+    sub.add_argument("--out", required=True)
+    sub.add_argument("--quick", action="store_true")
+    sub = commands.add_parser("profile")
+    sub.add_argument("--build", required=True)
+    sub.add_argument("--part", default="decode", choices=["prefill", "decode", "evict"])
+    sub.add_argument("--mode", default="fast", choices=["exact", "fast"])
     commands.add_parser("write").add_argument("results")
     args = parser.parse_args()
     {"measure": measure, "write": write, "profile": profile}[args.command](args)

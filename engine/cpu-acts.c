@@ -70,8 +70,18 @@ const ks_cpu_packed_fns *
 ks_cpu_packed_get(ks_isa isa, bool vnni)
 {
   (void)vnni;
+#if defined(KS_BUILT_AVX512VNNI)
+  if (isa == KS_ISA_AVX512 && vnni)
+    return &ks_cpu_packed_avx512vnni;
+#endif
+#if defined(KS_BUILT_AVXVNNI)
+  if (isa == KS_ISA_AVX2 && vnni)
+    return &ks_cpu_packed_avxvnni;
+#endif
 #if defined(__x86_64__)
-  if (isa >= KS_ISA_AVX2)
+  if (isa == KS_ISA_AVX512)
+    return &ks_cpu_packed_avx512;
+  if (isa == KS_ISA_AVX2)
     return &ks_cpu_packed_avx2;
 #endif
   (void)isa;

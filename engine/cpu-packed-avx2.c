@@ -1,5 +1,7 @@
 /* cpu-packed-avx2.c - products of repacked weights with AVX2, FMA and F16C: strips of 8 rows.
- * Only the vector operations stand here; the kernels are in cpu-packed-x86.inc.
+ * Built twice, with PACKED_VNNI for processors that have the dot products of bytes (AVX-VNNI). Only
+ * the vector operations stand here; the kernels are in cpu-packed-x86.inc.  The tests also build
+ * the second form over emulated intrinsics (tests/ops/avx512-emulation.h).
  * Threads: pure functions.  Source: docs/adr/0014-packed-weights.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-packed-internal.h"
@@ -7,11 +9,19 @@
 #include <immintrin.h>
 #include <string.h>
 
+#ifndef INLINE /* emulated builds would grow without bounds */
 #define INLINE static inline __attribute__((always_inline))
+#endif
 #define ROWS 8
 #define TILE_STRIPS 2
 #define TILE_TOK 4
+#ifndef PACKED_TABLE /* the emulated build of the tests has another name */
+#ifdef PACKED_VNNI
+#define PACKED_TABLE ks_cpu_packed_avxvnni
+#else
 #define PACKED_TABLE ks_cpu_packed_avx2
+#endif
+#endif
 
 typedef __m256i vec;
 typedef __m256 vecf;
@@ -107,12 +117,6 @@ v_sll32(vec v, const int n)
 }
 
 INLINE vec
-v_add16(vec a, vec b)
-{
-  return _mm256_add_epi16(a, b);
-}
-
-INLINE vec
 v_add32(vec a, vec b)
 {
   return _mm256_add_epi32(a, b);
@@ -125,6 +129,20 @@ v_in_order(vec v)
 {
   __asm__("" : "+x"(v));
   return v;
+}
+
+#ifdef PACKED_VNNI
+/* sum + the four products of unsigned bytes of u and signed bytes of s in each lane */
+INLINE vec
+v_dot8(vec sum, vec u, vec s)
+{
+  return _mm256_dpbusd_avx_epi32(sum, u, s);
+}
+#else
+INLINE vec
+v_add16(vec a, vec b)
+{
+  return _mm256_add_epi16(a, b);
 }
 
 /* Pairs of unsigned bytes of u times signed bytes of s. */
@@ -152,6 +170,7 @@ v_sign8(vec x, vec w)
 {
   return _mm256_sign_epi8(x, w);
 }
+#endif
 
 /* Bytes of v picked by index inside each quarter; 0 where the index is negative. */
 INLINE vec

@@ -119,6 +119,12 @@ void ks_packed_read_group(ks_dtype dtype, const unsigned char *strip, size_t g, 
 extern const ks_cpu_packed_fns ks_cpu_packed_scalar;
 #if defined(__x86_64__)
 extern const ks_cpu_packed_fns ks_cpu_packed_avx2;
+extern const ks_cpu_packed_fns ks_cpu_packed_avxvnni; /* where KS_BUILT_AVXVNNI is set */
+extern const ks_cpu_packed_fns ks_cpu_packed_avx512;
+extern const ks_cpu_packed_fns ks_cpu_packed_avx512vnni; /* where KS_BUILT_AVX512VNNI is set */
+extern const ks_cpu_packed_fns ks_cpu_packed_avxvnni_emulated; /* these in the tests only */
+extern const ks_cpu_packed_fns ks_cpu_packed_avx512_emulated;
+extern const ks_cpu_packed_fns ks_cpu_packed_avx512vnni_emulated;
 #endif
 /* The table for an instruction set; never NULL.  vnni: with its eight-bit dot products. */
 const ks_cpu_packed_fns *ks_cpu_packed_get(ks_isa isa, bool vnni);

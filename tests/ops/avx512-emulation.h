@@ -71,6 +71,10 @@ ks_emu_cvtepu8_epi32(__m128i x)
 #undef _mm512_cvtepu8_epi32
 #define _mm512_cvtepu8_epi32(x) ks_emu_cvtepu8_epi32(x)
 
+/* SIMDe 0.7.4 gives this name to a macro with too many arguments. */
+#undef _mm512_madd_epi16
+#define _mm512_madd_epi16(a, b) simde_mm512_madd_epi16(a, b)
+
 /* One value to bfloat16, ties to even; as the instruction does, without denormal numbers. */
 static inline unsigned short
 ks_emu_round_bf16(float x)

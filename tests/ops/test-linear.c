@@ -364,7 +364,7 @@ list_sets(kernel_set sets[MAX_SET])
   if (best >= KS_ISA_AVX2)
     sets[n++] = (kernel_set){.name = "avx512 (emulated)",
                              .matmul = &ks_cpu_matmul_avx512_emulated,
-                             .packed = &ks_cpu_packed_scalar,
+                             .packed = &ks_cpu_packed_avx512_emulated,
                              .vec = &ks_cpu_vec_avx512_emulated};
 #endif
   return n;

@@ -1,9 +1,10 @@
-/* test-packed-kernels.c - every kernel of the packed form, for every type and instruction set that
- * this machine has, against plain arithmetic.
- * The promise: exact panels hold the values of the file bit by bit; integer sums of fast products
- * are exact, also at the ends of the codes' ranges; everything else stays within rounding of
- * double arithmetic; nothing is written outside the results. */
+/* test-packed-kernels.c - every kernel of the packed form, for every type and instruction set,
+ * against plain arithmetic; sets that this machine lacks run emulated where the build has an
+ * emulation. The promise: exact panels hold the values of the file bit by bit; integer sums of fast
+ * products are exact, also at the ends of the codes' ranges; everything else stays within rounding
+ * of double arithmetic; nothing is written outside the results. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "engine/cpu-isa-internal.h"
 #include "engine/cpu-packed-internal.h"
 #include "engine/quant.h"
 #include "tests/ks-test.h"
@@ -96,6 +97,9 @@ make_rows(const ks_cpu_packed_fns *fns, ks_dtype t, size_t n_in, size_t n_out, b
     if (t == KS_DTYPE_Q6_K && unit) /* sums stay below 2^24: f32 holds them exactly */
       for (int i = 192; i < 208; i++)
         block[i] = (unsigned char)(int8_t)((int8_t)block[i] / 2);
+    if (t == KS_DTYPE_IQ4_XS && unit) /* the same: scales from -16 to 15 */
+      for (int i = 2; i < 4; i++)
+        block[i] = (unsigned char)((block[i] & 0x55) | (~block[i] & 0x55) << 1);
     for (int i = 0; i < 2; i++)
       if (at[i] >= 0)
         put_half(block + at[i], unit ? 1 : (float)(next_random() % 1000 + 60) * 0x1p-12f);
@@ -450,19 +454,24 @@ check_acts(const ks_cpu_packed_fns *fns)
     KS_ASSERT_GE(f.q[k], -127);
 }
 
-/* --- over all instruction sets of this machine --- */
+/* --- over all instruction sets, those that are missing here emulated --- */
 
 static void
 for_every_table(void (*check)(const ks_cpu_packed_fns *fns))
 {
-  const ks_isa best = ks_cpu_detect_isa();
+  const ks_cpu_id id = ks_cpu_id_read();
 
   f.seed = 1;
-#if defined(__x86_64__)
-  if (best >= KS_ISA_AVX2)
-    check(&ks_cpu_packed_avx2);
+  for (size_t i = 1; i < KS_N_CPU_SET; i++) /* plain ones: test-linear */
+    if (ks_cpu_id_supports(&id, &ks_cpu_sets[i]))
+      check(ks_cpu_packed_get(ks_cpu_sets[i].isa, ks_cpu_sets[i].vnni));
+#ifdef KS_EMULATED_AVX512
+  if (ks_cpu_detect_isa() != KS_ISA_SCALAR) {
+    check(&ks_cpu_packed_avxvnni_emulated);
+    check(&ks_cpu_packed_avx512_emulated);
+    check(&ks_cpu_packed_avx512vnni_emulated);
+  }
 #endif
-  (void)best;
 }
 
 /* One to four tokens times strips, the last one not full, in both modes. */

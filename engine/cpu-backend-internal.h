@@ -16,6 +16,7 @@ KS_BEGIN_DECLS
 typedef enum ks_isa { KS_ISA_SCALAR, KS_ISA_AVX2, KS_ISA_AVX512, KS_N_ISA } ks_isa;
 
 struct ks_cpu_matmul_fns; /* cpu-matmul-internal.h */
+struct ks_cpu_bf16_fns;   /* the same for bfloat16 pairs */
 struct ks_cpu_vec_fns;    /* kernels of the other operations */
 struct ks_cpu_packed_fns; /* cpu-packed-internal.h */
 
@@ -28,6 +29,7 @@ typedef struct ks_cpu_ctx {
   ks_compute_mode mode;
   const struct ks_cpu_matmul_fns *matmul; /* never NULL */
   const struct ks_cpu_vec_fns *vec;       /* as ks_cpu_vec_get gave it */
+  const struct ks_cpu_bf16_fns *pairs;    /* BF16 weights in fast mode; NULL = as others */
   const struct ks_cpu_packed_fns
       *packed;            /* kernels of repacked weights; as ks_cpu_packed_get gave it */
   unsigned char *scratch; /* member blocks, one behind the other */
@@ -93,6 +95,8 @@ KS_CHECK ks_status ks_cpu_need_scratch(ks_dev *dev, const ks_cpu_need *need);
  * and the system support it. */
 const struct ks_cpu_matmul_fns *ks_cpu_matmul_get(ks_isa isa);
 const struct ks_cpu_vec_fns *ks_cpu_vec_get(ks_isa isa);
+/* NULL without the extension. */
+const struct ks_cpu_bf16_fns *ks_cpu_bf16_get(bool bf16);
 /* The best instruction set that the CPU has and the system saves. */
 ks_isa ks_cpu_detect_isa(void);
 

@@ -124,6 +124,7 @@ cpu_open(const ks_dev_params *params, ks_dev **out, ks_error *err)
   dev->ctx.bf16 = set->bf16;
   dev->ctx.mode = params->mode;
   dev->ctx.matmul = ks_cpu_matmul_get(set->isa);
+  dev->ctx.pairs = ks_cpu_bf16_get(set->bf16 && params->mode == KS_COMPUTE_FAST);
   dev->ctx.vec = ks_cpu_vec_get(set->isa);
   dev->ctx.packed = ks_cpu_packed_get(set->isa, set->vnni);
   ks_cpu_step_init(&dev->step, params->alloc);

@@ -15,6 +15,7 @@ typedef enum ks_linear_way {
   KS_LINEAR_ROWS,   /* few tokens, rows as they lie in the file */
   KS_LINEAR_STRIPS, /* few tokens, repacked rows */
   KS_LINEAR_PANELS, /* many tokens, panels of f32 */
+  KS_LINEAR_PAIRS,  /* many tokens, panels of bfloat16 pairs: fast mode */
   KS_LINEAR_CODES   /* many tokens, panels of 8-bit codes: fast mode */
 } ks_linear_way;
 
@@ -25,12 +26,13 @@ typedef struct ks_linear_plan {
   uint32_t n_list;    /* weights whose units are listed one behind the other */
   uint32_t n_product; /* products per unit: 2 when two weights make one output */
   size_t unit_rows, n_unit;
-  size_t block_tok;       /* tokens of a block of products */
-  size_t panel_k, code_k; /* columns of a panel */
-  size_t pack_floats;     /* of one token for KS_LINEAR_ROWS; 0 when no weight reads packed input */
+  size_t block_tok;               /* tokens of a block of products */
+  size_t panel_k, pair_k, code_k; /* columns of a panel */
+  size_t pack_floats; /* of one token for KS_LINEAR_ROWS; 0 when no weight reads packed input */
   /* scratch of a member, in bytes; products are at 0 */
-  size_t packed_at, acts_at, panels_at, rows_at, codes_at, strip_at, member_bytes;
-  size_t shared_bytes; /* activations of KS_LINEAR_CODES */
+  size_t packed_at, acts_at, panels_at, rows_at, pairs_at, codes_at, strip_at, member_bytes;
+  /* shared by the members: activations of KS_LINEAR_CODES, then of KS_LINEAR_PAIRS */
+  size_t rounded_at, shared_bytes;
 } ks_linear_plan;
 
 typedef struct ks_linear {
@@ -82,6 +84,20 @@ static inline size_t
 ks_linear_panel_bytes(size_t n_k, uint32_t strip_rows)
 {
   return n_k * strip_rows + 2 * (n_k / 16 * strip_rows * sizeof(float));
+}
+
+/* True when a weight is multiplied as bfloat16 pairs. */
+static inline bool
+ks_linear_has_pairs(const ks_cpu_ctx *ctx, const ks_op_linear *op, const ks_weight *w)
+{
+  return ctx->pairs != NULL && !op->exact && w->dtype == KS_DTYPE_BF16;
+}
+
+/* Pairs of columns of a row, the last one filled up. */
+static inline size_t
+ks_linear_n_pair(size_t n_in)
+{
+  return (n_in + 1) / 2;
 }
 
 static inline size_t

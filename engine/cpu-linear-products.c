@@ -37,6 +37,8 @@ multiply_rows(const ks_linear *l, const ks_weight *w, const ks_linear_unit *unit
               size_t n_tok, ks_linear_out out)
 {
   const ks_cpu_matmul_fns *fns = l->ctx->matmul;
+  void (*multiply)(const ks_rows_job *job) =
+      ks_linear_has_pairs(l->ctx, l->op, w) ? l->ctx->pairs->multiply_rows : fns->multiply_rows[w->dtype];
   const bool packed = fns->wants_packed[w->dtype];
   const float *x = packed ? (const float *)(const void *)(l->scratch + l->plan.packed_at)
                           : (const float *)ks_cpu_ptr(l->op->x);
@@ -52,7 +54,7 @@ multiply_rows(const ks_linear *l, const ks_weight *w, const ks_linear_unit *unit
     job.n_tok = n_tok - t < KS_MATMUL_FEW ? (uint32_t)(n_tok - t) : KS_MATMUL_FEW;
     job.x = x + (t0 + t) * job.x_stride;
     job.out = out.c + t * out.stride;
-    fns->multiply_rows[w->dtype](&job);
+    multiply(&job);
   }
 }
 
@@ -176,6 +178,35 @@ multiply_panels(const ks_linear *l, const ks_weight *w, const ks_linear_unit *un
   }
 }
 
+/* --- many tokens, panels of bfloat16 pairs --- */
+
+static void
+multiply_pairs(const ks_linear *l, const ks_weight *w, const ks_linear_unit *unit, size_t t0,
+               size_t n_tok, ks_linear_out out)
+{
+  const ks_cpu_bf16_fns *fns = l->ctx->pairs;
+  const size_t stride = ks_linear_n_pair(w->n_in), rows = fns->panel_rows;
+  const uint16_t *x =
+      (const uint16_t *)(const void *)(l->ctx->shared + l->plan.rounded_at) + 2 * t0 * stride;
+  uint32_t *panel = (uint32_t *)(void *)(l->scratch + l->plan.pairs_at);
+
+  for (size_t k = 0; k < w->n_in; k += l->plan.pair_k) {
+    const size_t n_k = w->n_in - k < l->plan.pair_k ? w->n_in - k : l->plan.pair_k;
+
+    for (size_t r = 0; r < unit->n_row; r += rows) {
+      const size_t n_row = unit->n_row - r < rows ? unit->n_row - r : rows;
+
+      fns->fill_panel(row_at(w, unit->row0 + r, k), w->row_bytes, n_row, n_k, panel);
+      for (size_t t = 0; t < n_tok; t += fns->tile_tok) {
+        const size_t n = n_tok - t < fns->tile_tok ? n_tok - t : fns->tile_tok;
+
+        fns->multiply_tile(panel, ks_linear_n_pair(n_k), x + 2 * t * stride + k, stride, n,
+                           out.c + t * out.stride + r, out.stride, out.add || k > 0);
+      }
+    }
+  }
+}
+
 /* --- many tokens, panels of codes --- */
 
 /* Columns k .. k + n_k - 1 of one strip, from its repacked copy or packed here. */
@@ -265,6 +296,9 @@ ks_linear_multiply_to(const ks_linear *l, uint32_t w, const ks_linear_unit *unit
     break;
   case KS_LINEAR_PANELS:
     multiply_panels(l, weight, unit, t0, n_tok, out);
+    break;
+  case KS_LINEAR_PAIRS:
+    multiply_pairs(l, weight, unit, t0, n_tok, out);
     break;
   case KS_LINEAR_CODES:
     multiply_codes(l, weight, unit, t0, n_tok, out);

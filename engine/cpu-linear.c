@@ -17,6 +17,7 @@
   ((size_t)288)               /* columns of a panel of f32: 16 rows of them stay in the L1 cache   \
                                */
 #define SUPER_K ((size_t)256) /* the same for types with blocks of 256 */
+#define PAIR_K ((size_t)512)  /* of a panel of pairs */
 #define CODE_BYTES ((size_t)16 << 10) /* codes of the panels of one tile, in the L1 cache */
 #define BLOCK_TOK ((size_t)480)       /* tokens per block of products, a multiple of every tile */
 #define FEW_BYTES ((size_t)40 << 10)  /* of a unit with few tokens: some microseconds of reading */
@@ -49,13 +50,15 @@ choose_way(const ks_cpu_ctx *ctx, const ks_op_linear *op, const ks_weight *w)
 
   if (op->n_tok <= most_few_tokens(ctx, op, w))
     return w->packed != 0 ? KS_LINEAR_STRIPS : KS_LINEAR_ROWS;
+  if (ks_linear_has_pairs(ctx, op, w))
+    return KS_LINEAR_PAIRS;
   return is_fast(ctx, op) && has_form ? KS_LINEAR_CODES : KS_LINEAR_PANELS;
 }
 
 static bool
 has_panels(const ks_linear_plan *p)
 {
-  return p->has_way[KS_LINEAR_PANELS] || p->has_way[KS_LINEAR_CODES];
+  return p->has_way[KS_LINEAR_PANELS] || p->has_way[KS_LINEAR_PAIRS] || p->has_way[KS_LINEAR_CODES];
 }
 
 /* Columns of a panel: at most most (a multiple of 256), all panels of a row about equally wide,
@@ -98,6 +101,8 @@ plan_rows(const ks_cpu_ctx *ctx, const ks_op_linear *op, size_t n_member, ks_lin
     least = ctx->packed->strip_rows;
   if (p->has_way[KS_LINEAR_PANELS] && ctx->matmul->panel_rows > least)
     least = ctx->matmul->panel_rows;
+  if (p->has_way[KS_LINEAR_PAIRS] && ctx->pairs->panel_rows > least)
+    least = ctx->pairs->panel_rows;
   if (has_panels(p)) {
     p->unit_rows = KS_MATMUL_MAX_PANEL;
     wanted = 12 * n_member;
@@ -144,6 +149,10 @@ plan_many(const ks_cpu_ctx *ctx, const ks_op_linear *op, ks_linear_plan *p)
     p->panels_at = take(p, p->unit_rows * p->panel_k * sizeof(float));
     p->rows_at = take(p, panel_rows * (p->panel_k + KS_LINEAR_ROW_PAD) * sizeof(float));
   }
+  if (p->has_way[KS_LINEAR_PAIRS]) {
+    p->pair_k = choose_k(op, PAIR_K);
+    p->pairs_at = take(p, ctx->pairs->panel_rows * p->pair_k / 2 * sizeof(uint32_t));
+  }
   if (p->has_way[KS_LINEAR_CODES]) {
     uint32_t rows = ctx->packed->strip_rows, strips = ctx->packed->tile_strips;
 
@@ -152,8 +161,11 @@ plan_many(const ks_cpu_ctx *ctx, const ks_op_linear *op, ks_linear_plan *p)
     p->code_k = choose_k(op, most > 0 ? most : SUPER_K);
     p->codes_at = take(p, strips * ks_linear_panel_bytes(p->code_k, rows));
     p->strip_at = take(p, p->code_k * rows * 2); /* no type has more than two bytes an element */
-    p->shared_bytes = ks_cpu_acts_bytes(op->w[0].n_in, op->n_tok, true);
+    p->shared_bytes = ROUND_UP(ks_cpu_acts_bytes(op->w[0].n_in, op->n_tok, true), (size_t)64);
   }
+  p->rounded_at = p->shared_bytes;
+  if (p->has_way[KS_LINEAR_PAIRS])
+    p->shared_bytes += op->n_tok * ks_linear_n_pair(op->w[0].n_in) * sizeof(uint32_t);
 }
 
 ks_linear_plan
@@ -234,8 +246,16 @@ ks_linear_begin(ks_linear *l, const ks_cpu_ctx *ctx, const ks_op_linear *op, uin
     ks_cpu_acts_init(&l->acts, ctx->shared, n_in, op->n_tok, true);
     ks_cpu_slice(op->n_tok, member, n_member, &begin, &end);
     ks_cpu_acts_fill(ctx, &l->acts, x, stride, begin, end);
-    ks_threads_barrier(ctx->threads);
   }
+  if (l->plan.has_way[KS_LINEAR_PAIRS]) {
+    uint16_t *rounded = (uint16_t *)(void *)(ctx->shared + l->plan.rounded_at);
+
+    ks_cpu_slice(op->n_tok, member, n_member, &begin, &end);
+    for (size_t t = begin; t < end; t++)
+      ctx->pairs->round_row(x + t * stride, n_in, rounded + 2 * t * ks_linear_n_pair(n_in));
+  }
+  if (l->plan.has_way[KS_LINEAR_CODES] || l->plan.has_way[KS_LINEAR_PAIRS])
+    ks_threads_barrier(ctx->threads);
 }
 
 /* --- epilogue --- */
@@ -282,6 +302,7 @@ is_direct(const ks_linear *l, const ks_linear_unit *unit)
   const bool few = way == KS_LINEAR_ROWS || way == KS_LINEAR_STRIPS;
   const size_t width = way == KS_LINEAR_ROWS     ? 1
                        : way == KS_LINEAR_PANELS ? l->ctx->matmul->panel_rows
+                       : way == KS_LINEAR_PAIRS  ? l->ctx->pairs->panel_rows
                                                  : l->ctx->packed->strip_rows;
 
   if (op->bias[unit->i] != 0 || unit->n_row % width != 0)

@@ -83,49 +83,49 @@ sum16(__m512 v)
   return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
 }
 
-/* n_row rows side by side: x is rounded once for all of them. */
+/* n_row rows side by side times token t: x is rounded once for all of them. */
 INLINE void
-dot_rows(const ks_rows_job *job, size_t tok, size_t row, const size_t n_row)
+dot_rows(const ks_rows_job *job, size_t t, size_t row, const size_t n_row)
 {
-  const float *x_row = job->x + tok * job->x_stride;
   const unsigned char *w = job->rows + row * job->row_bytes;
+  const float *x = job->x + t * job->x_stride;
   __m512 sums[4];
   size_t k = 0;
 
   for (size_t r = 0; r < n_row; r++)
     sums[r] = _mm512_setzero_ps();
   for (; k + STEP <= job->n_in; k += STEP) {
-    const __m512bh x = round32(x_row + k);
+    const __m512bh rounded = round32(x + k);
 
     for (size_t r = 0; r < n_row; r++)
-      sums[r] = _mm512_dpbf16_ps(sums[r], load_pairs(w + r * job->row_bytes + 2 * k), x);
+      sums[r] = _mm512_dpbf16_ps(sums[r], load_pairs(w + r * job->row_bytes + 2 * k), rounded);
   }
   if (k < job->n_in) {
     const size_t n = job->n_in - k;
     float rest_x[STEP] = {0};
     uint16_t rest_w[STEP] = {0};
 
-    memcpy(rest_x, x_row + k, n * sizeof(*rest_x));
+    memcpy(rest_x, x + k, n * sizeof(*rest_x));
     for (size_t r = 0; r < n_row; r++) {
       memcpy(rest_w, w + r * job->row_bytes + 2 * k, n * sizeof(*rest_w));
       sums[r] = _mm512_dpbf16_ps(sums[r], load_pairs(rest_w), round32(rest_x));
     }
   }
   for (size_t r = 0; r < n_row; r++)
-    job->out[tok * job->out_stride + row + r] = sum16(sums[r]);
+    job->out[t * job->out_stride + row + r] = sum16(sums[r]);
 }
 
 static void
 multiply_rows(const ks_rows_job *job)
 {
-  for (size_t t = 0; t < job->n_tok; t++) {
-    size_t r = 0;
+  size_t r = 0;
 
-    for (; r + 4 <= job->n_row; r += 4)
+  for (; r + 4 <= job->n_row; r += 4)
+    for (size_t t = 0; t < job->n_tok; t++)
       dot_rows(job, t, r, 4);
-    for (; r < job->n_row; r++)
+  for (; r < job->n_row; r++)
+    for (size_t t = 0; t < job->n_tok; t++)
       dot_rows(job, t, r, 1);
-  }
 }
 
 /* --- many tokens --- */

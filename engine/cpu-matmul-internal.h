@@ -50,7 +50,7 @@ typedef struct ks_cpu_bf16_fns {
   uint32_t panel_rows, tile_tok;
   /* n values to the nearest bfloat16, ties to even; out has room for an even number of them */
   void (*round_row)(const float *x, size_t n, uint16_t *out);
-  void (*multiply_rows)(const ks_rows_job *job); /* rounds job->x by itself */
+  void (*multiply_rows)(const ks_rows_job *job); /* few tokens; rounds job->x by itself */
   /* n_row <= panel_rows rows, first n_k columns -> panel [(n_k + 1) / 2, panel_rows] */
   void (*fill_panel)(const unsigned char *rows, size_t row_bytes, size_t n_row, size_t n_k,
                      uint32_t *panel);

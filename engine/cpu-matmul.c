@@ -8,8 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#define PIECE_K ((size_t)256) /* elements that are unpacked at a time; whole blocks of every type  \
-                               */
+#define PIECE_K ((size_t)256) /* elements unpacked at a time; whole blocks of every type */
 
 /* --- the plain kernels --- */
 
@@ -154,4 +153,15 @@ ks_cpu_matmul_get(ks_isa isa)
 #endif
   (void)isa;
   return &plain_fns;
+}
+
+const ks_cpu_bf16_fns *
+ks_cpu_bf16_get(bool bf16)
+{
+#if defined(KS_BUILT_AVX512BF16)
+  if (bf16)
+    return &ks_cpu_matmul_bf16;
+#endif
+  (void)bf16;
+  return NULL;
 }

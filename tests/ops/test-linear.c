@@ -5,6 +5,7 @@
  * number of tokens call for it.  Sets this processor lacks run emulated where the build has an
  * emulation (KS_EMULATED_AVX512). */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "engine/cpu-isa-internal.h"
 #include "engine/cpu-linear-internal.h"
 #include "engine/cpu-vec-internal.h"
 #include "engine/quant.h"
@@ -158,17 +159,25 @@ typedef struct kernel_set {
   const char *name;
   const ks_cpu_matmul_fns *matmul;
   const ks_cpu_packed_fns *packed;
+  const ks_cpu_bf16_fns *pairs; /* of fast mode; NULL = none */
   const ks_cpu_vec_fns *vec;
   ks_compute_mode mode;
   bool repacked; /* weights that have a packed form come in it */
 } kernel_set;
+
+static const ks_cpu_bf16_fns *
+get_pairs(const kernel_set *set)
+{
+  return set->mode == KS_COMPUTE_FAST ? set->pairs : NULL;
+}
 
 /* Whether weight i is multiplied with quantised activations: in fast mode always when it is
  * repacked, else from the number of tokens on from which that is cheaper. */
 static bool
 is_quantised(const kernel_set *set, const ks_op_linear *op, uint32_t i)
 {
-  const ks_cpu_ctx ctx = {.matmul = set->matmul, .packed = set->packed, .mode = set->mode};
+  const ks_cpu_ctx ctx = {
+      .matmul = set->matmul, .packed = set->packed, .pairs = get_pairs(set), .mode = set->mode};
   const ks_linear_plan plan = ks_linear_make_plan(&ctx, op, N_MEMBER);
   const bool quantised = set->mode == KS_COMPUTE_FAST &&
                          (plan.ways[i] == KS_LINEAR_CODES || plan.ways[i] == KS_LINEAR_STRIPS);
@@ -177,7 +186,22 @@ is_quantised(const kernel_set *set, const ks_op_linear *op, uint32_t i)
   return quantised;
 }
 
-/* The activations that weight w meets: x, or d * q.  [n_tok, n_in] */
+/* n values as bfloat16 has them. */
+static void
+round_values(const ks_cpu_bf16_fns *pairs, float *x, size_t n)
+{
+  uint16_t rounded[1024];
+
+  KS_ASSERT_GE(sizeof(rounded) / sizeof(rounded[0]), n + 1);
+  pairs->round_row(x, n, rounded);
+  for (size_t k = 0; k < n; k++) {
+    uint32_t bits = (uint32_t)rounded[k] << 16;
+
+    memcpy(&x[k], &bits, sizeof(bits));
+  }
+}
+
+/* The activations that weight w meets: x, x as bfloat16, or d * q.  [n_tok, n_in] */
 static float *
 effective_x(bench *b, const kernel_set *set, const ks_op_linear *op, uint32_t i)
 {
@@ -192,6 +216,8 @@ effective_x(bench *b, const kernel_set *set, const ks_op_linear *op, uint32_t i)
     const float *src = (const float *)ks_cpu_ptr(op->x) + t * stride;
 
     memcpy(x + t * n_in, src, n_in * sizeof(*x));
+    if (w->dtype == KS_DTYPE_BF16 && get_pairs(set) != NULL)
+      round_values(set->pairs, x + t * n_in, n_in);
     if (!quantised)
       continue;
     set->packed->fill_acts(src, n_in, q, scales, scales + n_in / 32, scales + n_in / 16);
@@ -289,6 +315,7 @@ run_linear(bench *b, const kernel_set *set, const ks_op_linear *op)
   ks_cpu_ctx ctx = {.threads = b->threads,
                     .matmul = set->matmul,
                     .packed = set->packed,
+                    .pairs = get_pairs(set),
                     .vec = set->vec,
                     .mode = set->mode,
                     .ticket = &ticket};
@@ -352,6 +379,7 @@ static size_t
 list_sets(kernel_set sets[MAX_SET])
 {
   static const char *const names[] = {"scalar", "avx2", "avx512"};
+  const bool has_bf16 = ks_cpu_detect_set()->bf16;
   ks_isa best = ks_cpu_detect_isa();
   size_t n = 0;
 
@@ -359,12 +387,14 @@ list_sets(kernel_set sets[MAX_SET])
     sets[n++] = (kernel_set){.name = names[isa],
                              .matmul = ks_cpu_matmul_get((ks_isa)isa),
                              .packed = ks_cpu_packed_get((ks_isa)isa, false),
+                             .pairs = ks_cpu_bf16_get(isa == KS_ISA_AVX512 && has_bf16),
                              .vec = ks_cpu_vec_get((ks_isa)isa)};
 #ifdef KS_EMULATED_AVX512
   if (best >= KS_ISA_AVX2)
     sets[n++] = (kernel_set){.name = "avx512 (emulated)",
                              .matmul = &ks_cpu_matmul_avx512_emulated,
                              .packed = &ks_cpu_packed_avx512_emulated,
+                             .pairs = &ks_cpu_matmul_bf16_emulated,
                              .vec = &ks_cpu_vec_avx512_emulated};
 #endif
   return n;

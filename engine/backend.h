@@ -14,7 +14,7 @@
 
 KS_BEGIN_DECLS
 
-#define KS_BACKEND_ABI 2u
+#define KS_BACKEND_ABI 3u
 
 typedef uint64_t ks_dptr; /* device address; 0 = none; adding bytes is allowed */
 
@@ -232,17 +232,22 @@ typedef struct ks_op_kv_compact {
   ks_dptr keep; /* u8 [total live entries] */
 } ks_op_kv_compact;
 
-/* The k largest of each logits row, their logsumexp, and the logits of n_id listed ids. */
-typedef struct ks_op_logits_topk {
-  ks_dptr logits; /* f32 [n_row, n_vocab] */
-  uint32_t n_row, n_vocab, k;
-  const int32_t *ids; /* host */
+/* The output matrix: logits w x (then cap * tanh(logit / cap) where cap > 0) of each row are made
+ * and not kept; what is told of them are the k largest, their logsumexp, the logits of n_id listed
+ * ids, and all of them where logits is set. */
+typedef struct ks_op_head {
+  ks_weight w; /* n_out = n_vocab */
+  ks_dptr x;   /* f32 [n_row, n_in] */
+  uint32_t n_row, k;
+  float cap;
+  const int32_t *ids; /* host, copied; not falling */
   uint32_t n_id;
-  int32_t *out_ids;     /* host [n_row, k], best first; ties: smaller id first */
-  float *out_logits;    /* host [n_row, k] */
-  float *out_logsumexp; /* host [n_row] */
+  int32_t *out_ids;     /* host [n_row, k], best first; ties: smaller id first; -1: fewer ids */
+  float *out_logits;    /* host [n_row, k]; NaN counts as minus infinity */
+  float *out_logsumexp; /* host [n_row] or NULL */
   float *out_listed;    /* host [n_row, n_id] */
-} ks_op_logits_topk;
+  ks_dptr logits;       /* f32 [n_row, n_vocab] or 0 */
+} ks_op_head;
 
 /* Training: the gradient of linear with respect to its input, dx = dy w or dx += dy w; exact in
  * every mode. */
@@ -333,7 +338,7 @@ typedef struct ks_backend_table {
   ks_status (*kv_score)(ks_dev *dev, const ks_op_kv_score *op);
   ks_status (*kv_select)(ks_dev *dev, const ks_op_kv_select *op);
   ks_status (*kv_compact)(ks_dev *dev, const ks_op_kv_compact *op);
-  ks_status (*logits_topk)(ks_dev *dev, const ks_op_logits_topk *op);
+  ks_status (*head)(ks_dev *dev, const ks_op_head *op);
 
   /* At once, outside a step. */
   /* Entries begin .. end-1 of a stream to host arrays, each may be NULL: keys and values as f32. */

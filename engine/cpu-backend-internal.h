@@ -111,7 +111,7 @@ void ks_cpu_attn_segments_need(const ks_cpu_ctx *ctx, const ks_op_attn_segments 
 void ks_cpu_kv_score_need(const ks_cpu_ctx *ctx, const ks_op_kv_score *op, ks_cpu_need *need);
 void ks_cpu_kv_select_need(const ks_cpu_ctx *ctx, const ks_op_kv_select *op, ks_cpu_need *need);
 void ks_cpu_kv_compact_need(const ks_cpu_ctx *ctx, const ks_op_kv_compact *op, ks_cpu_need *need);
-void ks_cpu_logits_topk_need(const ks_cpu_ctx *ctx, const ks_op_logits_topk *op, ks_cpu_need *need);
+void ks_cpu_head_need(const ks_cpu_ctx *ctx, const ks_op_head *op, ks_cpu_need *need);
 
 /* A rotation with the table of its cosines and sines [n_tok, 2, n_rot / 2]; operations of one step
  * with the same positions and frequencies share it. */
@@ -158,8 +158,7 @@ void ks_cpu_kv_select(const ks_cpu_ctx *ctx, const ks_op_kv_select *op, uint32_t
                       uint32_t n_member);
 void ks_cpu_kv_compact(const ks_cpu_ctx *ctx, const ks_op_kv_compact *op, uint32_t member,
                        uint32_t n_member);
-void ks_cpu_logits_topk(const ks_cpu_ctx *ctx, const ks_op_logits_topk *op, uint32_t member,
-                        uint32_t n_member);
+void ks_cpu_head(const ks_cpu_ctx *ctx, const ks_op_head *op, uint32_t member, uint32_t n_member);
 
 /* One activation value, and a row in place by the instruction set's own code (cpu-act.c). */
 float ks_cpu_act(ks_act act, float z);

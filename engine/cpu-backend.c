@@ -621,13 +621,15 @@ cpu_kv_compact(ks_dev *dev, const ks_op_kv_compact *op)
 }
 
 static ks_status
-cpu_logits_topk(ks_dev *dev, const ks_op_logits_topk *op)
+cpu_head(ks_dev *dev, const ks_op_head *op)
 {
-  ks_op_logits_topk *copy;
+  ks_op_head *copy;
   ks_cpu_need need = {0};
 
-  ks_cpu_logits_topk_need(&dev->ctx, op, &need);
-  copy = add_needing(dev, KS_CPU_LOGITS_TOPK, op, sizeof(*op), &need);
+  for (uint32_t i = 0; i < op->n_id; i++)
+    assert(op->ids[i] >= (i > 0 ? op->ids[i - 1] : 0) && (uint32_t)op->ids[i] < op->w.n_out);
+  ks_cpu_head_need(&dev->ctx, op, &need);
+  copy = add_needing(dev, KS_CPU_HEAD, op, sizeof(*op), &need);
   if (copy == NULL ||
       !copy_array(dev, op->ids, op->n_id, sizeof(int32_t), (const void **)&copy->ids))
     return KS_ERR_NOMEM;
@@ -684,7 +686,7 @@ static const ks_backend_table cpu_table = {
     .kv_score = cpu_kv_score,
     .kv_select = cpu_kv_select,
     .kv_compact = cpu_kv_compact,
-    .logits_topk = cpu_logits_topk,
+    .head = cpu_head,
     .kv_read = ks_cpu_kv_read,
     .kv_rotate = ks_cpu_kv_rotate,
     .kv_move_page = ks_cpu_kv_move_page,

@@ -54,6 +54,9 @@ ks_linear_plan ks_linear_make_plan(const ks_cpu_ctx *ctx, const ks_op_linear *op
  * takes no tickets. */
 void ks_linear_begin(ks_linear *l, const ks_cpu_ctx *ctx, const ks_op_linear *op, uint32_t member,
                      uint32_t n_member);
+/* The same with a plan that was made elsewhere. */
+void ks_linear_begin_plan(ks_linear *l, ks_linear_plan plan, const ks_cpu_ctx *ctx,
+                          const ks_op_linear *op, uint32_t member, uint32_t n_member);
 ks_linear_unit ks_linear_get_unit(const ks_linear *l, size_t unit);
 /* Where product j of a unit lies: c [block_tok, unit_rows]. */
 float *ks_linear_get_product(const ks_linear *l, uint32_t j);

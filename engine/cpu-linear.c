@@ -226,14 +226,14 @@ ks_linear_get_product(const ks_linear *l, uint32_t j)
 }
 
 void
-ks_linear_begin(ks_linear *l, const ks_cpu_ctx *ctx, const ks_op_linear *op, uint32_t member,
-                uint32_t n_member)
+ks_linear_begin_plan(ks_linear *l, ks_linear_plan plan, const ks_cpu_ctx *ctx,
+                     const ks_op_linear *op, uint32_t member, uint32_t n_member)
 {
   const size_t n_in = op->w[0].n_in, stride = ks_linear_x_stride(op);
   const float *x = ks_cpu_ptr(op->x);
   size_t begin, end;
 
-  *l = (ks_linear){.ctx = ctx, .op = op, .plan = ks_linear_make_plan(ctx, op, n_member)};
+  *l = (ks_linear){.ctx = ctx, .op = op, .plan = plan};
   l->scratch = ks_cpu_scratch(ctx, member);
   for (size_t t = 0; t < op->n_tok && l->plan.pack_floats > 0; t++)
     ctx->matmul->pack(x + t * stride, n_in,
@@ -256,6 +256,13 @@ ks_linear_begin(ks_linear *l, const ks_cpu_ctx *ctx, const ks_op_linear *op, uin
   }
   if (l->plan.has_way[KS_LINEAR_CODES] || l->plan.has_way[KS_LINEAR_PAIRS])
     ks_threads_barrier(ctx->threads);
+}
+
+void
+ks_linear_begin(ks_linear *l, const ks_cpu_ctx *ctx, const ks_op_linear *op, uint32_t member,
+                uint32_t n_member)
+{
+  ks_linear_begin_plan(l, ks_linear_make_plan(ctx, op, n_member), ctx, op, member, n_member);
 }
 
 /* --- epilogue --- */

@@ -28,7 +28,7 @@ typedef enum ks_cpu_op_kind {
   KS_CPU_KV_SCORE,
   KS_CPU_KV_SELECT,
   KS_CPU_KV_COMPACT,
-  KS_CPU_LOGITS_TOPK
+  KS_CPU_HEAD
 } ks_cpu_op_kind;
 
 struct ks_cpu_record;

@@ -237,8 +237,8 @@ run_record(const ks_cpu_ctx *ctx, const record *r, uint32_t member, uint32_t n_m
   case KS_CPU_KV_COMPACT:
     ks_cpu_kv_compact(ctx, op, member, n_member);
     break;
-  case KS_CPU_LOGITS_TOPK:
-    ks_cpu_logits_topk(ctx, op, member, n_member);
+  case KS_CPU_HEAD:
+    ks_cpu_head(ctx, op, member, n_member);
     break;
   }
 }

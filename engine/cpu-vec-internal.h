@@ -59,7 +59,7 @@ typedef struct ks_cpu_vec_fns {
   /* c [m, n] = a [m, k] b [k, n], or += when add; n a multiple of KS_CPU_PAD / 2. */
   void (*gemm)(float *c, size_t c_stride, const float *a, size_t a_stride, const float *b,
                size_t b_stride, size_t m, size_t n, size_t k, bool add);
-  float (*max)(const float *x, size_t n);                 /* n 0: -inf */
+  float (*max)(const float *x, size_t n);                 /* NaN left out; of nothing: -inf */
   float (*exp_sum)(float *x, size_t n, float max);        /* x = exp(x - max), returns the sum */
   double (*sum_exp)(const float *x, size_t n, float max); /* the sum only */
   float (*sum)(const float *x, size_t n);

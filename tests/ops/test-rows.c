@@ -13,7 +13,8 @@ OPS_DEFINE_PLAIN(act_mul)
 OPS_DEFINE_PLAIN(pool)
 OPS_DEFINE_PLAIN(rope_angles)
 OPS_DEFINE_PLAIN(rope)
-OPS_DEFINE(logits_topk, ks_op_logits_topk)
+OPS_DEFINE(head, ks_op_head)
+OPS_DEFINE(linear, ks_op_linear)
 
 static const uint32_t widths[] = {1, 7, 8, 15, 16, 17, 32, 33, 63, 80, 576};
 #define N_WIDTH (sizeof(widths) / sizeof(widths[0]))
@@ -302,43 +303,108 @@ check_topk(const float *row, uint32_t n, uint32_t k, const int32_t *ids, const f
 }
 
 static void
-topk_body(ops_fixture *f)
+head_body(ops_fixture *f)
 {
   static const struct {
     uint32_t n_row, n_vocab, k;
-  } cases[] = {{1, 1003, 40}, {1, 3, 5}, {7, 257, 1}, {2, 64, 64}, {1, 16, 0}};
+    float cap;
+    bool want_all;
+  } cases[] = {{1, 1003, 40, 0, false}, {1, 3, 5, 0, true},   {7, 257, 1, 0, false},
+               {2, 64, 64, 0, true},    {1, 16, 0, 0, false}, {3, 700, 9, 4, false},
+               {5, 300, 20, 3, true}};
+  const uint32_t n_in = 32;
 
   for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
     const uint32_t n_row = cases[c].n_row, n = cases[c].n_vocab, k = cases[c].k;
-    const int32_t listed[] = {2, 0, (int32_t)n - 1};
-    float *x = ops_floats(f, n_row * n), *logits = ops_floats(f, n_row * k + 1);
-    float lse[7], got[7 * 3];
+    const int32_t listed[] = {0, 2, 2, (int32_t)n - 1};
+    float *w = ops_floats(f, (size_t)n * n_in), *x = ops_floats(f, n_row * n_in);
+    float *full = ops_floats(f, n_row * n), *all = ops_floats(f, n_row * n);
+    float *logits = ops_floats(f, n_row * k + 1), lse[7], got[7 * 4];
     int32_t *ids = ks_mem_new(f->a, KS_MEM_SCRATCH, n_row * k + 1, sizeof(*ids));
-    ks_op_logits_topk op = {ops_dptr(x), n_row, n, k, listed, 3, ids, logits, lse, got};
+    ks_op_head op = {.w = {.data = ops_dptr(w),
+                           .dtype = KS_DTYPE_F32,
+                           .n_in = n_in,
+                           .n_out = n,
+                           .row_bytes = n_in * 4},
+                     .x = ops_dptr(x),
+                     .n_row = n_row,
+                     .k = k,
+                     .cap = cases[c].cap,
+                     .ids = listed,
+                     .n_id = 4,
+                     .out_ids = ids,
+                     .out_logits = logits,
+                     .out_logsumexp = c == 2 ? NULL : lse,
+                     .out_listed = got,
+                     .logits = cases[c].want_all ? ops_dptr(all) : 0};
+    ks_op_linear linear = {.n_w = 1,
+                           .w = {op.w},
+                           .x = op.x,
+                           .y = {ops_dptr(full)},
+                           .n_tok = n_row,
+                           .cap = op.cap,
+                           .epilogue = op.cap > 0 ? KS_EPI_SOFTCAP : KS_EPI_STORE};
 
-    for (uint32_t i = 0; i < n_row * n; i++) /* coarse: many ties */
-      x[i] = rintf(x[i] * 20.0F) / 2.0F + (i % 3 == 0 ? 0.25F : 0.0F);
-    ops_logits_topk(f, &op);
+    for (uint32_t i = 0; i < n_row * n_in; i++) /* halves times quarters: exact sums, many ties */
+      x[i] = rintf(x[i] * 4.0F) / 2.0F;
+    for (size_t i = 0; i < (size_t)n * n_in; i++)
+      w[i] = rintf(w[i] * 2.0F) / 4.0F;
+    ops_linear(f, &linear);
+    ops_head(f, &op);
     for (uint32_t r = 0; r < n_row; r++) {
       double sum = 0;
 
       for (uint32_t i = 0; i < n; i++)
-        sum += exp(x[r * n + i]);
-      KS_ASSERT_NEAR(lse[r], log(sum), 2e-6 * (1 + fabs(log(sum))));
-      check_topk(x + r * n, n, k, ids + r * k, logits + r * k);
-      for (int i = 0; i < 3; i++)
-        KS_ASSERT(got[r * 3 + i] == x[r * n + (uint32_t)listed[i]]);
+        sum += exp(full[r * n + i]);
+      if (op.out_logsumexp != NULL)
+        KS_ASSERT_NEAR(lse[r], log(sum), 2e-6 * (1 + fabs(log(sum))));
+      check_topk(full + r * n, n, k, ids + r * k, logits + r * k);
+      for (int i = 0; i < 4; i++)
+        KS_ASSERT(got[r * 4 + i] == full[r * n + (uint32_t)listed[i]]);
     }
+    KS_ASSERT(!cases[c].want_all || memcmp(all, full, (size_t)n_row * n * sizeof(*all)) == 0);
+    ks_mem_free(w);
     ks_mem_free(x);
+    ks_mem_free(full);
+    ks_mem_free(all);
     ks_mem_free(logits);
     ks_mem_free(ids);
   }
 }
 
-/* Best first, ties by id, rows shorter than k, logsumexp and listed ids. */
-KS_TEST(rows, logits_topk)
+/* What the head tells is what the rows of logits say: best first, ties by id, rows shorter than k,
+ * logsumexp, listed ids, softcap, all logits where they are wanted. */
+KS_TEST(rows, head)
 {
-  ops_for_all(topk_body);
+  ops_for_all(head_body);
+}
+
+/* Numbers that are none never stand among the best while others are left. */
+static void
+broken_head_body(ops_fixture *f)
+{
+  float *w = ops_floats(f, 200 * 32), x[32] = {1};
+  float logits[150];
+  int32_t ids[150];
+  ks_op_head op = {
+      .w = {.data = ops_dptr(w), .dtype = KS_DTYPE_F32, .n_in = 32, .n_out = 200, .row_bytes = 128},
+      .x = ops_dptr(x),
+      .n_row = 1,
+      .k = 150,
+      .out_ids = ids,
+      .out_logits = logits};
+
+  for (uint32_t i = 0; i < 200; i += 2) /* every other row */
+    w[i * 32] = i % 3 == 0 ? NAN : -INFINITY;
+  ops_head(f, &op);
+  for (uint32_t i = 0; i < 150; i++)
+    KS_ASSERT(i < 100 ? ids[i] % 2 == 1 : ids[i] % 2 == 0 && logits[i] == -INFINITY);
+  ks_mem_free(w);
+}
+
+KS_TEST(rows, head_of_broken_logits)
+{
+  ops_for_all(broken_head_body);
 }
 
 /* ---- inner loops ---- */

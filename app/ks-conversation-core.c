@@ -13,6 +13,7 @@ struct _KsConversationCore {
   ks_timeline *tl;
   ks_evict_params evict;
   ks_sampler *sampler;
+  gboolean has_head; /* the sampler was told of the last token's logits */
   ks_text_stream *stream;
   guint turn;           /* number of the next turn */
   guint32 turn_start;   /* tokens before the message that is being read */
@@ -151,6 +152,7 @@ read_tokens (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const
   guint32 chunk = MAX (core->setup->plan.chunk, 1);
   ks_error err = {0};
 
+  core->has_head = FALSE;
   for (guint32 i = 0; i < n;) {
     guint32 n_now = MIN (chunk, n - i);
 
@@ -307,28 +309,47 @@ push_piece (KsConversationCore *core, KsEngineJob *job, ks_token id, bool *out_s
   return TRUE;
 }
 
+/* From what the last pass told, else from all logits. */
+static gboolean
+pick_token (KsConversationCore *core, ks_token *out, GError **error)
+{
+  const float *logits;
+
+  if (core->has_head) {
+    core->has_head = FALSE; /* the next pass, cut short or not, writes over it */
+    *out = ks_sampler_pick_wanted (core->sampler);
+    return TRUE;
+  }
+  logits = ks_timeline_get_logits (core->tl);
+  if (logits == NULL) {
+    g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_FAILED, "there is nothing to answer");
+    return FALSE;
+  }
+  *out = ks_sampler_pick (core->sampler, logits);
+  return TRUE;
+}
+
 /* Picks and evaluates one token.  *out_end stays NONE while the answer goes on. */
 static gboolean
 generate_token (KsConversationCore *core, KsEngineJob *job, KsAnswerEnd *out_end, GError **error)
 {
   ks_timeline_hooks hooks = {.stop = stop_requested, .user = job};
-  const float *logits = ks_timeline_get_logits (core->tl);
+  ks_head_request head;
   ks_error err = {0};
   bool stopped = false;
   ks_token id;
 
-  if (logits == NULL) {
-    g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_FAILED, "there is nothing to answer");
+  if (!pick_token (core, &id, error))
     return FALSE;
-  }
-  id = ks_sampler_pick (core->sampler, logits);
   if (ks_tokenizer_is_end (ks_model_get_tokenizer (core->setup->model), id)) {
     *out_end = KS_ANSWER_END;
     return TRUE;
   }
+  hooks.head = ks_sampler_want (core->sampler, id, &head) ? &head : NULL;
   /* Evaluated before it is shown: a cancelled pass leaves no trace, the text must not either. */
   if (!ks_error_check (ks_timeline_eval (core->tl, &id, 1, &hooks, &err), &err, error))
     return FALSE;
+  core->has_head = hooks.head != NULL;
   ks_sampler_accept (core->sampler, id);
   core->last_id = id;
   core->answer.n_answer++;
@@ -402,6 +423,7 @@ make_sampler (KsConversationCore *core, const KsAnswerOptions *options, guint tu
   ks_error err = {0};
 
   params.seed += turn;
+  core->has_head = FALSE;
   g_clear_pointer (&core->sampler, ks_sampler_free);
   if (!ks_error_check (ks_sampler_new (core->setup->alloc, &params, n_vocab, &core->sampler, &err),
                        &err, error))

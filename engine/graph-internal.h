@@ -16,6 +16,7 @@ typedef struct ks_graph_layout {
   size_t log_beta;     /* [n_tok, n_kv_head] of the layer at work */
   size_t x_rows;       /* [n_row + 1, n_embd]: the rows that leave the last layer */
   size_t logits;       /* [n_row, n_vocab] */
+  size_t last_rows;    /* [2, n_embd]: last rows of passes with a head, normed, in turn */
   size_t device_bytes;
   size_t host_logits, host_rows, host_bytes;
 } ks_graph_layout;

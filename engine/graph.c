@@ -4,7 +4,8 @@
  * last feed-forward and the output matrix; a pass that asks for none ends with the last layer's
  * append. All memory is taken when the graph is made; a pass allocates nothing. Image rows come as
  * embeddings and are not scaled; features that a tower adds after a layer would be one add_rows at
- * the end of record_layer.  Source: docs/method.md, section 1. */
+ * the end of record_layer.  Over 700 lines
+ * because a pass is read from top to bottom.  Source: docs/method.md, section 1. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/graph.h"
 
@@ -28,6 +29,8 @@ struct ks_graph {
   float *tap_host;
   bool has_taps;           /* of the last run */
   uint32_t n_tok, n_logit; /* of the last run */
+  uint32_t kept;           /* which of the last rows is that of the last run with a head */
+  bool has_kept;
 };
 
 /* One pass while it is recorded. */
@@ -71,6 +74,7 @@ ks_graph_layout_init(ks_graph_layout *out, const ks_model_shape *s, uint32_t n_g
             add_plane(&d, &l->f, n_tok, n_f) && add_plane(&d, &l->log_beta, n_tok, s->n_kv_head) &&
             add_plane(&d, &l->x_rows, (size_t)n_row + 1, s->n_embd) &&
             add_plane(&d, &l->logits, n_row, s->n_vocab) &&
+            add_plane(&d, &l->last_rows, 2, s->n_embd) &&
             add_plane(&h, &l->host_logits, n_row, s->n_vocab) &&
             add_plane(&h, &l->host_rows, (size_t)n_row + 3, 1);
 
@@ -441,10 +445,34 @@ record_layer(pass *p, uint32_t index)
   return st == KS_OK ? record_tap(p, 1 + index, p->x) : st;
 }
 
-static ks_status
-record_output(const pass *p)
+/* Where the normed row of a pass with a head goes: a pass that is stopped leaves the other one. */
+static ks_dptr
+last_row(const ks_graph *g, uint32_t which)
 {
-  ks_dptr h = p->g->dev + p->g->layout.h;
+  return g->dev + g->layout.last_rows +
+         (ks_dptr)which * ks_model_get_shape(g->model)->n_embd * sizeof(float);
+}
+
+static ks_status
+record_head(const pass *p, ks_dptr x, const ks_head_request *head)
+{
+  ks_op_head op = {.w = *ks_model_get_output(p->g->model),
+                   .x = x,
+                   .n_row = 1,
+                   .k = head->k,
+                   .cap = p->s->final_softcap,
+                   .ids = head->ids,
+                   .n_id = head->n_id,
+                   .out_ids = head->out_ids,
+                   .out_logits = head->out_logits,
+                   .out_listed = head->out_listed};
+
+  return p->t->head(p->dev, &op);
+}
+
+static ks_status
+record_logits(const pass *p, ks_dptr h)
+{
   ks_op_linear op = {.n_w = 1,
                      .w = {*ks_model_get_output(p->g->model)},
                      .x = h,
@@ -453,14 +481,25 @@ record_output(const pass *p)
                      .epilogue = p->s->final_softcap > 0.0f ? KS_EPI_SOFTCAP : KS_EPI_STORE,
                      .act = KS_ACT_NONE,
                      .cap = p->s->final_softcap};
+
+  return p->t->linear(p->dev, &op);
+}
+
+static ks_status
+record_output(const pass *p)
+{
+  const ks_graph *g = p->g;
+  ks_dptr h = p->in->head != NULL ? last_row(g, 1 - g->kept) : g->dev + g->layout.h;
   ks_status st;
 
   if (p->n_row == 0)
     return KS_OK;
-  st = record_norm(p, p->x, ks_model_get_output_norm(p->g->model), h, p->n_x, p->s->n_embd);
+  st = record_norm(p, p->x, ks_model_get_output_norm(g->model), h, p->n_x, p->s->n_embd);
   if (st != KS_OK || (st = record_tap(p, p->s->n_layer + 1, h)) != KS_OK)
     return st;
-  return p->in->n_logit > 0 ? p->t->linear(p->dev, &op) : KS_OK;
+  if (p->in->head != NULL)
+    return record_head(p, h, p->in->head);
+  return p->in->n_logit > 0 ? record_logits(p, h) : KS_OK;
 }
 
 static ks_status
@@ -471,6 +510,21 @@ record_pass(pass *p)
   for (uint32_t i = 0; st == KS_OK && i < p->s->n_layer; i++)
     st = record_layer(p, i);
   return st == KS_OK ? record_output(p) : st;
+}
+
+static bool
+is_head_valid(const ks_graph_input *in, uint32_t n_vocab)
+{
+  const ks_head_request *head = in->head;
+
+  if (head == NULL)
+    return true;
+  for (uint32_t i = 0; i < head->n_id; i++)
+    if (head->ids[i] < (i > 0 ? head->ids[i - 1] : 0) || (uint32_t)head->ids[i] >= n_vocab)
+      return false;
+  /* With taps the last row leaves the last layer as well. */
+  return in->n_logit == 1 && in->logit_rows[0] == in->n_tok - 1 && head->k > 0 &&
+         head->k <= KS_HEAD_MAX && head->n_id <= KS_HEAD_MAX;
 }
 
 /* Nothing of the caller reaches a kernel unchecked. */
@@ -495,6 +549,11 @@ check_input(const ks_graph *g, const ks_graph_input *in, const ks_kv_view *kv, k
   for (uint32_t i = 0; i < in->n_logit; i++)
     if (in->logit_rows[i] >= in->n_tok || (i > 0 && in->logit_rows[i] <= in->logit_rows[i - 1]))
       return ks_fail(err, KS_ERR_ARG, "the rows of logits are not ascending within the pass");
+  if (!is_head_valid(in, s->n_vocab))
+    return ks_fail(err, KS_ERR_ARG,
+                   "the head of a pass must be that of its last row alone, at "
+                   "most %u pairs and rising ids",
+                   KS_HEAD_MAX);
   return KS_OK;
 }
 
@@ -549,7 +608,7 @@ download_output(const pass *p, ks_error *err)
   size_t n_logit = (size_t)p->in->n_logit * p->s->n_vocab;
   ks_status st = KS_OK;
 
-  if (n_logit > 0)
+  if (n_logit > 0 && p->in->head == NULL)
     st = p->t->download(p->dev, g->host + g->layout.host_logits, g->dev + g->layout.logits,
                         n_logit * sizeof(float), err);
   if (st == KS_OK && p->in->want_taps) {
@@ -595,7 +654,36 @@ ks_graph_run(ks_graph *graph, const ks_graph_input *in, ks_kv_table *table, ks_s
     return st;
   graph->has_taps = in->want_taps;
   graph->n_tok = in->n_tok;
-  graph->n_logit = in->n_logit;
+  graph->n_logit = in->head != NULL ? 0 : in->n_logit;
+  graph->has_kept = in->head != NULL;
+  if (in->head != NULL)
+    graph->kept = 1 - graph->kept;
+  return KS_OK;
+}
+
+ks_status
+ks_graph_make_logits(ks_graph *graph, ks_error *err)
+{
+  const ks_backend *be = ks_model_get_backend(graph->model);
+  const ks_graph_input in = {.n_logit = 1};
+  const pass p = {
+      .g = graph, .in = &in, .s = ks_model_get_shape(graph->model), .t = be->t, .dev = be->dev};
+  ks_status st;
+
+  if (!graph->has_kept)
+    return ks_fail(err, KS_ERR_ARG, "no row is kept whose logits could be made");
+  if ((st = p.t->step_begin(p.dev, err)) != KS_OK)
+    return st;
+  st = record_logits(&p, last_row(graph, graph->kept));
+  if (st != KS_OK) {
+    p.t->step_abort(p.dev);
+    return ks_fail(err, st, "the logits could not be recorded: %s", ks_status_name(st));
+  }
+  if ((st = p.t->step_end(p.dev, NULL, NULL, err)) != KS_OK ||
+      (st = download_output(&p, err)) != KS_OK ||
+      (st = ks_model_check_alive(graph->model, err)) != KS_OK)
+    return st;
+  graph->n_logit = 1;
   return KS_OK;
 }
 
@@ -605,6 +693,7 @@ ks_graph_prepare(ks_graph *graph, const ks_kv_layout *layout, ks_error *err)
   const ks_backend *be = ks_model_get_backend(graph->model);
   const uint32_t sizes[] = {graph->max_tok, 1};
   const ks_op_kv_select select = {.kv = {.layout = layout}}; /* evictions take room too */
+  const ks_head_request head = {.k = KS_HEAD_MAX};
   ks_status st = KS_OK;
 
   for (size_t i = 0; st == KS_OK && i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -625,6 +714,8 @@ ks_graph_prepare(ks_graph *graph, const ks_kv_layout *layout, ks_error *err)
     st = record_pass(&p);
     if (st == KS_OK)
       st = p.t->kv_select(p.dev, &select);
+    if (st == KS_OK)
+      st = record_head(&p, last_row(graph, 0), &head);
     p.t->step_abort(p.dev);
     if (st != KS_OK)
       st = ks_fail(err, st, "not enough memory for passes of %u tokens", sizes[i]);

@@ -4,6 +4,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
+#include "engine/head-request.h"
 #include "engine/kv-pool.h"
 #include "engine/model.h"
 #include "engine/retention.h"
@@ -26,6 +27,7 @@ typedef struct ks_graph_input {
   const uint32_t *last;       /* [n_tok] last visible sequence index */
   const uint32_t *logit_rows; /* ascending rows whose logits are wanted, [n_logit] */
   uint32_t n_logit;
+  const ks_head_request *head; /* of the only row of logits, whose logits are then not kept; NULL */
   bool
       want_taps; /* keep layer outputs of the last row (and log_beta of all) for ks_graph_get_tap */
 } ks_graph_input;
@@ -53,6 +55,9 @@ KS_CHECK ks_status ks_graph_run(ks_graph *graph, const ks_graph_input *in, ks_kv
                                 ks_stop_fn stop, void *user, ks_error *err);
 /* Host logits of the last run: row i of logit_rows, [n_vocab].  Valid until the next run. */
 const float *ks_graph_get_logits(const ks_graph *graph, uint32_t i);
+/* Logits of the row of the last run that succeeded with a head, as row 0.  KS_ERR_ARG when another
+ * run succeeded since. */
+KS_CHECK ks_status ks_graph_make_logits(ks_graph *graph, ks_error *err);
 /* Tap of the last run with want_taps: EMBED and FINAL_NORM [n_embd]; LAYER_OUT of layer [n_embd]
  * (before the final norm); LOG_BETA of layer [n_tok, n_kv_head].  NULL when not kept. */
 const float *ks_graph_get_tap(const ks_graph *graph, ks_tap tap, uint32_t layer);

@@ -31,6 +31,9 @@ struct ks_sampler {
   uint32_t *n_seen;    /* [n_vocab] times an id stands among the last repeat_last */
   ks_token *recent;    /* [repeat_last] ring */
   uint32_t n_recent, next_recent;
+  uint32_t n_best, n_listed; /* of the last request */
+  int32_t best_ids[KS_HEAD_MAX], listed_ids[KS_HEAD_MAX];
+  float best[KS_HEAD_MAX], listed[KS_HEAD_MAX];
 };
 
 /* ---- generator ---- */
@@ -429,7 +432,7 @@ weight_of(const ks_sampler *s, uint64_t key, float max)
   return exp(((double)key_logit(key) - (double)max) / (double)s->params.temperature);
 }
 
-/* Cuts n_cand candidates, of which there are more than top_k when top-k is on, by top-k, top-p and
+/* Cuts n_cand candidates by top-k, top-p and
  * min-p.  As weights fall, each of them keeps a prefix; it stands in order at cand[0 ..], with its
  * weights.  Returns >= 1. */
 static uint32_t
@@ -503,4 +506,73 @@ ks_sampler_pick(ks_sampler *s, const float *logits)
   for (uint32_t i = 0; i < n; i++)
     s->weight[i] = weight_of(s, s->cand[i], max);
   return draw(s, n);
+}
+
+/* ---- picking from a head ---- */
+
+/* Adds an id to the listed ones, which rise; false when there is no room. */
+static bool
+list_id(ks_sampler *s, ks_token id)
+{
+  uint32_t at = s->n_listed;
+
+  while (at > 0 && s->listed_ids[at - 1] > id)
+    at--;
+  if (at > 0 && s->listed_ids[at - 1] == id)
+    return true;
+  if (s->n_listed == KS_HEAD_MAX)
+    return false;
+  memmove(s->listed_ids + at + 1, s->listed_ids + at, (s->n_listed - at) * sizeof *s->listed_ids);
+  s->listed_ids[at] = id;
+  s->n_listed++;
+  return true;
+}
+
+bool
+ks_sampler_want(ks_sampler *s, ks_token next, ks_head_request *out)
+{
+  const ks_sampler_params *p = &s->params;
+  uint32_t k = p->temperature == 0.0f ? 1 : p->top_k;
+
+  s->n_listed = 0;
+  if (k == 0 || k >= s->n_vocab || k > KS_HEAD_MAX)
+    return false;
+  if (p->repeat_penalty != 1.0f && p->repeat_last > 0) {
+    for (uint32_t i = 0; i < s->n_recent; i++)
+      if (!list_id(s, s->recent[i]))
+        return false;
+    if (next >= 0 && (uint32_t)next < s->n_vocab && !list_id(s, next))
+      return false;
+  }
+  k += s->n_listed; /* a listed id may lose its place among the best */
+  if (k > KS_HEAD_MAX)
+    return false;
+  s->n_best = k;
+  *out = (ks_head_request){.k = k,
+                           .n_id = s->n_listed,
+                           .ids = s->listed_ids,
+                           .out_ids = s->best_ids,
+                           .out_logits = s->best,
+                           .out_listed = s->listed};
+  return true;
+}
+
+ks_token
+ks_sampler_pick_wanted(ks_sampler *s)
+{
+  const bool penalises = s->params.repeat_penalty != 1.0f;
+  uint64_t best = key_of(-INFINITY, 0);
+  uint32_t n = 0;
+
+  for (uint32_t i = 0; i < s->n_best; i++)
+    if (s->best_ids[i] >= 0 && !(penalises && s->n_seen[s->best_ids[i]] > 0))
+      s->cand[n++] = key_of(s->best[i], (uint32_t)s->best_ids[i]);
+  for (uint32_t i = 0; i < s->n_listed; i++)
+    if (s->n_seen[s->listed_ids[i]] > 0 && !isnan(s->listed[i]))
+      s->cand[n++] = key_of(penalise(s, s->listed[i]), (uint32_t)s->listed_ids[i]);
+  for (uint32_t i = 0; i < n; i++)
+    best = s->cand[i] > best ? s->cand[i] : best;
+  if (s->params.temperature == 0.0f || isinf(key_logit(best)))
+    return key_id(best);
+  return draw(s, keep_head(s, n, key_logit(best)));
 }

@@ -5,6 +5,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
+#include "engine/head-request.h"
 #include "engine/tokenizer.h"
 
 KS_BEGIN_DECLS
@@ -28,6 +29,12 @@ KS_CHECK ks_status ks_sampler_new(ks_alloc *a, const ks_sampler_params *params, 
 void ks_sampler_free(ks_sampler *s); /* NULL is allowed */
 /* Picks from logits [n_vocab] (untouched).  NaN counts as minus infinity.  Does not allocate. */
 ks_token ks_sampler_pick(ks_sampler *s, const float *logits);
+/* What the pass over token next must tell so that ks_sampler_pick_wanted can pick as
+ * ks_sampler_pick would from all logits; the arrays are the sampler's.  False when the whole row is
+ * needed: top-k off or too large, or a long penalty. */
+bool ks_sampler_want(ks_sampler *s, ks_token next, ks_head_request *out);
+/* Picks from what the last request was told; next may have been accepted since, nothing else. */
+ks_token ks_sampler_pick_wanted(ks_sampler *s);
 /* Tells the sampler which token became part of the text (prompt tokens too, if they should count).
  */
 void ks_sampler_accept(ks_sampler *s, ks_token id);

@@ -30,9 +30,9 @@ struct ks_timeline {
   /* One pass, [chunk] each; rope_pos [3, n_tok] as the graph reads it. */
   int32_t *rope_pos;
   uint32_t *first_global, *first_local, *last, *rows;
-  uint32_t *live_from; /* [n_layer] */
-  float *logits;       /* [n_vocab] */
-  bool has_logits;
+  uint32_t *live_from;       /* [n_layer] */
+  float *logits;             /* [n_vocab] */
+  bool has_logits, has_head; /* of the last row; head: its logits can be made */
 
   uint32_t *pos;       /* [KS_POS_BLOCK] */
   uint32_t *by_stream; /* [n_stream] */

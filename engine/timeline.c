@@ -141,7 +141,7 @@ ks_timeline_reset(ks_timeline *tl)
   tl->turn = 0;
   tl->attachment = 0;
   tl->n_pin = 0;
-  tl->has_logits = false;
+  tl->has_logits = tl->has_head = false;
   tl->n_turn = 0;
   tl->n_evicted = tl->n_eviction_runs = 0;
   memset(tl->by_modality, 0, sizeof(tl->by_modality));
@@ -235,13 +235,14 @@ choose_rows(ks_timeline *tl, const ks_timeline_hooks *hooks, uint32_t begin, uin
 /* Gives the logits of a finished pass to the hook and keeps those of the call's last row. */
 static void
 deliver_logits(ks_timeline *tl, const ks_timeline_hooks *hooks, uint32_t begin, uint32_t n,
-               uint32_t n_total, uint32_t n_row)
+               uint32_t n_total, uint32_t n_row, bool has_head)
 {
   const bool is_last = begin + n == n_total;
   uint32_t n_asked = n_row;
 
-  tl->has_logits = is_last;
-  if (is_last) {
+  tl->has_logits = is_last && !has_head;
+  tl->has_head = has_head;
+  if (tl->has_logits) {
     memcpy(tl->logits, ks_graph_get_logits(tl->graph, n_row - 1),
            tl->shape->n_vocab * sizeof(*tl->logits));
     /* The last row was computed for us: did the caller ask for it as well? */
@@ -272,6 +273,8 @@ run_pass(ks_timeline *tl, const ks_token *ids, uint32_t begin, uint32_t n, uint3
                        .want_taps = tl->params.want_taps};
   ks_status st = choose_rows(tl, hooks, begin, n, n_total, &in.n_logit, err);
 
+  if (hooks != NULL && begin + n == n_total && hooks->logits == NULL)
+    in.head = hooks->head;
   if (st == KS_OK && !ks_policy_never_evicts(ks_evict_get_params(tl->evict)->policy))
     st = ks_evict_reserve(tl->evict, tl->table, n_after, err);
   if (st == KS_OK)
@@ -289,7 +292,7 @@ run_pass(ks_timeline *tl, const ks_token *ids, uint32_t begin, uint32_t n, uint3
   tl->seen += n;
   tl->rope_next += (int32_t)n;
   ks_timeline_count_new(tl, n);
-  deliver_logits(tl, hooks, begin, n, n_total, in.n_logit);
+  deliver_logits(tl, hooks, begin, n, n_total, in.n_logit, in.head != NULL);
   return KS_OK;
 }
 
@@ -348,8 +351,12 @@ ks_timeline_eval(ks_timeline *tl, const ks_token *ids, uint32_t n, const ks_time
 }
 
 const float *
-ks_timeline_get_logits(const ks_timeline *tl)
+ks_timeline_get_logits(ks_timeline *tl)
 {
+  if (!tl->has_logits && tl->has_head && ks_graph_make_logits(tl->graph, NULL) == KS_OK) {
+    memcpy(tl->logits, ks_graph_get_logits(tl->graph, 0), tl->shape->n_vocab * sizeof(*tl->logits));
+    tl->has_logits = true;
+  }
   return tl->has_logits ? tl->logits : NULL;
 }
 

@@ -64,6 +64,9 @@ typedef struct ks_timeline_hooks {
   ks_logits_fn logits;
   const uint32_t *logit_rows; /* ascending rows of this call; NULL with logits set = every row */
   uint32_t n_logit;
+  /* Told of the last row of the call, once it succeeded, instead of its logits; not with logits
+   * set.  The logits are made when ks_timeline_get_logits asks for them. */
+  const ks_head_request *head;
   ks_evict_fn evicted;
   ks_stop_fn stop; /* polled inside a pass; true = cancel, the pass leaves no trace */
   void *user;
@@ -77,8 +80,9 @@ typedef struct ks_timeline_hooks {
 KS_CHECK ks_status ks_timeline_eval(ks_timeline *tl, const ks_token *ids, uint32_t n,
                                     const ks_timeline_hooks *hooks, ks_error *err);
 /* Logits after the last token of the last eval that went to its end, [n_vocab]; NULL when tokens
- * were processed since (a later eval was cut short) or none was.  Valid until the next eval. */
-const float *ks_timeline_get_logits(const ks_timeline *tl);
+ * were processed since (a later eval was cut short), none was, or what the eval left out (hook
+ * head) cannot be made up for.  Valid until the next eval. */
+const float *ks_timeline_get_logits(ks_timeline *tl);
 
 /* A new pool budget in bytes: evicts first when it shrinks, at once.  KS_ERR_BUDGET names the
  * smallest that works. */

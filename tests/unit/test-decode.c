@@ -3,6 +3,7 @@
  * own malloc, there only the engine's allocator is looked at. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-backend-internal.h"
+#include "engine/sampler.h"
 #include "tests/unit/timeline-fixture.h"
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__)
@@ -148,6 +149,61 @@ KS_TEST(decode, barriers_of_a_step)
 {
   KS_ASSERT_LE(count_barriers(true), 23);
   KS_ASSERT_LE(count_barriers(false), 20);
+}
+
+/* Answers n tokens, from heads where the sampler can. */
+static void
+answer(ks_timeline *tl, const ks_sampler_params *params, uint32_t n_vocab, bool with_head,
+       ks_token *out, uint32_t n)
+{
+  ks_alloc *a = ks_alloc_new();
+  ks_sampler *s = NULL;
+  uint32_t n_wanted = 0;
+  bool has_head = false;
+
+  KS_ASSERT_OK(ks_sampler_new(a, params, n_vocab, &s, NULL));
+  KS_ASSERT_OK(ks_timeline_eval(tl, tl_ids(1), 20, NULL, NULL));
+  for (uint32_t i = 0; i < n; i++) {
+    ks_timeline_hooks hooks = {0};
+    ks_head_request head;
+    const float *logits = has_head ? NULL : ks_timeline_get_logits(tl);
+
+    KS_ASSERT(has_head || logits != NULL);
+    out[i] = has_head ? ks_sampler_pick_wanted(s) : ks_sampler_pick(s, logits);
+    has_head = with_head && ks_sampler_want(s, out[i], &head);
+    hooks.head = has_head ? &head : NULL;
+    KS_ASSERT_OK(ks_timeline_eval(tl, &out[i], 1, &hooks, NULL));
+    ks_sampler_accept(s, out[i]);
+    n_wanted += has_head;
+    has_head = has_head && i % 3 != 0; /* the others take the logits that were left out */
+  }
+  KS_ASSERT(!with_head || n_wanted == n);
+  ks_sampler_free(s);
+  ks_alloc_free(a);
+}
+
+/* The head tells the sampler enough: the same ids as from all logits, with and without penalties;
+ * logits that a pass left out can be made afterwards. */
+KS_TEST(decode, head_picks_the_same_ids)
+{
+  for (uint32_t variant = 0; variant < 4; variant++) {
+    ks_sampler_params params = ks_sampler_default_params();
+    ks_token ids[2][40];
+    tl_fixture f;
+
+    params.seed = variant;
+    params.temperature = variant == 0 ? 0.0f : 2.0f;
+    params.repeat_penalty = variant == 2 ? 1.4f : variant == 3 ? 0.6f : 1.0f;
+    params.repeat_last = 20;
+    for (uint32_t i = 0; i < 2; i++) {
+      ks_timeline *tl = warm_timeline(&f, true);
+
+      answer(tl, &params, ks_model_get_shape(f.model)->n_vocab, i == 1, ids[i], 40);
+      ks_timeline_free(tl);
+      tl_close(&f);
+    }
+    KS_ASSERT_EQ(memcmp(ids[0], ids[1], sizeof(ids[0])), 0);
+  }
 }
 
 KS_TEST_MAIN

@@ -37,8 +37,9 @@ multiply_rows(const ks_linear *l, const ks_weight *w, const ks_linear_unit *unit
               size_t n_tok, ks_linear_out out)
 {
   const ks_cpu_matmul_fns *fns = l->ctx->matmul;
-  void (*multiply)(const ks_rows_job *job) =
-      ks_linear_has_pairs(l->ctx, l->op, w) ? l->ctx->pairs->multiply_rows : fns->multiply_rows[w->dtype];
+  void (*multiply)(const ks_rows_job *job) = ks_linear_has_pairs(l->ctx, l->op, w)
+                                                 ? l->ctx->pairs->multiply_rows
+                                                 : fns->multiply_rows[w->dtype];
   const bool packed = fns->wants_packed[w->dtype];
   const float *x = packed ? (const float *)(const void *)(l->scratch + l->plan.packed_at)
                           : (const float *)ks_cpu_ptr(l->op->x);

@@ -4,8 +4,8 @@
  * last feed-forward and the output matrix; a pass that asks for none ends with the last layer's
  * append. All memory is taken when the graph is made; a pass allocates nothing. Image rows come as
  * embeddings and are not scaled; features that a tower adds after a layer would be one add_rows at
- * the end of record_layer.  Over 700 lines
- * because a pass is read from top to bottom.  Source: docs/method.md, section 1. */
+ * the end of record_layer.
+ * Over 700 lines because a pass is read from top to bottom.  Source: docs/method.md, section 1. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/graph.h"
 

@@ -523,9 +523,9 @@ test_system (LibraryFixture *f, gconstpointer data)
   fixture_let_go (f, other);
 }
 
-/* The default model, whose words are cut into tokens as it made them: an answer that was stopped,
- * closed and read again goes on word by word as if nothing had happened, and so does the next one.
- */
+/* The default model in exact mode, whose words are cut into tokens as it made them: an answer that
+ * was stopped, closed and read again goes on word by word as if nothing had happened, and so does
+ * the next one. */
 static void
 test_model (LibraryFixture *f, gconstpointer data)
 {

@@ -7,6 +7,7 @@
 
 #define DEFAULT_CHUNK 128u
 #define DEFAULT_BUFFER 32u
+#define BUFFER_PART 32u /* decoding holds up to 1/32 more than K for a while */
 #define DEFAULT_PAGE_ENTRIES 16u
 
 KsEngineOptions *
@@ -182,6 +183,7 @@ open_pool (KsEngineSetup *setup, const KsEngineOptions *options, GError **error)
   if (!make_plan (setup, &options->budget, &setup->plan, error) || !count_useful (setup, error))
     return FALSE;
   setup->fixed_entries = options->budget.entries > 0;
+  setup->fixed_buffer = options->buffer > 0;
   /* Address space only: a later, larger target must fit without moving the pool. */
   setup->be.t->get_info (setup->be.dev, &info);
   max_bytes = MAX (setup->plan.kv_bytes, info.total_bytes);
@@ -368,6 +370,7 @@ ks_engine_setup_get_timeline_params (const KsEngineSetup *setup)
   params.evict = setup->evict;
   params.chunk = setup->plan.chunk;
   params.buffer = setup->plan.buffer;
+  params.buffer_part = setup->fixed_buffer ? 0 : BUFFER_PART;
   params.n_keep = setup->fixed_entries ? setup->plan.n_keep : 0;
   params.force_evict = true;
   params.max_logit_rows = 1;

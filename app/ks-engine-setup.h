@@ -46,6 +46,7 @@ typedef struct {
   ks_evict_params evict;
   int lookahead, floor, pin_first; /* as asked for, -1 = by the policy */
   gboolean fixed_entries;          /* M was asked for, not bytes */
+  gboolean fixed_buffer;           /* B was asked for */
   guint chunk, buffer;             /* as asked for; the plan may have less */
   ks_compute_mode mode;
   gboolean no_repack;

@@ -34,8 +34,8 @@ typedef struct ks_weight {
   ks_dtype dtype;
   uint32_t n_in, n_out;
   size_t row_bytes;
-  ks_dptr packed; /* the same values in the order of the device's kernels, read by linear in place
-                     of data; 0 = none (see weight_repack) */
+  ks_dptr packed; /* the same values in the order of the device's kernels, read by linear, head and
+                     gather_rows in place of data; 0 = none (see weight_repack) */
 } ks_weight;
 
 /* rows[i] = weight row ids[i] as f32, times scale.  ids are checked by the caller. */

@@ -1,16 +1,29 @@
 /* cpu-gather.c - row operations: embedding rows, row sums, gated products, pooling. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-backend-internal.h"
+#include "engine/cpu-packed-internal.h"
 #include "engine/cpu-vec-internal.h"
 #include "engine/quant.h"
 
 #include <string.h>
 
+/* From the repacked copy where there is one: reading the file's would bring back its pages. */
+static void
+read_row(const ks_cpu_ctx *ctx, const ks_weight *w, size_t row, float *out)
+{
+  if (w->packed != 0)
+    ks_packed_read_row(w->dtype, ks_cpu_ptr(w->packed),
+                       ks_packed_strip_bytes(w->dtype, w->n_in, ctx->packed->strip_rows),
+                       ctx->packed->strip_rows, row, out, w->n_in);
+  else
+    ks_dequantise_row(w->dtype, (const unsigned char *)ks_cpu_ptr(w->data) + row * w->row_bytes,
+                      out, w->n_in);
+}
+
 void
 ks_cpu_gather_rows(const ks_cpu_ctx *ctx, const ks_op_gather_rows *op, uint32_t member,
                    uint32_t n_member)
 {
-  const unsigned char *table = ks_cpu_ptr(op->table.data);
   const int32_t *ids = ks_cpu_ptr(op->ids);
   float *out = ks_cpu_ptr(op->out);
   size_t begin, end;
@@ -19,8 +32,7 @@ ks_cpu_gather_rows(const ks_cpu_ctx *ctx, const ks_op_gather_rows *op, uint32_t 
   for (size_t t = begin; t < end; t++) {
     float *row = out + t * op->table.n_in;
 
-    ks_dequantise_row(op->table.dtype, table + (size_t)ids[t] * op->table.row_bytes, row,
-                      op->table.n_in);
+    read_row(ctx, &op->table, (size_t)ids[t], row);
     if (op->scale != 1.0F)
       ctx->vec->scale(row, op->table.n_in, op->scale);
   }

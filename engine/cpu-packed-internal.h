@@ -115,6 +115,9 @@ typedef struct ks_packed_group {
 } ks_packed_group;
 void ks_packed_read_group(ks_dtype dtype, const unsigned char *strip, size_t g, uint32_t strip_rows,
                           ks_packed_group *out);
+/* Elements of one row of a whole matrix of strips, bit by bit those of ks_dequantise_row. */
+void ks_packed_read_row(ks_dtype dtype, const unsigned char *strips, size_t strip_bytes,
+                        uint32_t strip_rows, size_t row, float *out, size_t n_in);
 
 extern const ks_cpu_packed_fns ks_cpu_packed_scalar;
 #if defined(__x86_64__)

@@ -373,6 +373,31 @@ read_scale(ks_dtype dtype, const unsigned char *block, size_t g, size_t h, size_
 }
 
 void
+ks_packed_read_row(ks_dtype dtype, const unsigned char *strips, size_t strip_bytes,
+                   uint32_t strip_rows, size_t row, float *out, size_t n_in)
+{
+  const ks_packed_layout *l = &layouts[dtype];
+  const unsigned char *strip = strips + row / strip_rows * strip_bytes;
+  const size_t n_row = strip_rows, r = row % strip_rows;
+  const size_t n_group = l->block_elems / KS_PACKED_GROUP;
+  const size_t block_bytes = ks_packed_get_format(dtype).row_bytes * n_row;
+
+  for (size_t g = 0; g < n_in / KS_PACKED_GROUP; g++) {
+    const unsigned char *block = strip + g / n_group * block_bytes;
+    const unsigned char *words =
+        block + (2u * l->n_half + l->n_scale + g % n_group * 4 * group_words(l)) * n_row;
+
+    for (unsigned e = 0; e < KS_PACKED_GROUP; e += 16) {
+      float d, m;
+
+      read_scale(dtype, block, g % n_group, e / 16, r, n_row, &d, &m);
+      for (unsigned i = e; i < e + 16; i++)
+        *out++ = d * (float)read_code(dtype, l, words, r, n_row, i / 4, i % 4) + m;
+    }
+  }
+}
+
+void
 ks_packed_read_group(ks_dtype dtype, const unsigned char *strip, size_t g, uint32_t strip_rows,
                      ks_packed_group *out)
 {

@@ -1,8 +1,8 @@
 /* model-repack.c - the second copy of a model's matrices, in the order of the device's kernels.
  * One block holds all of them, layer by layer, the output last: what no longer fits into the room
  * is then what a prompt needs least.  Pages of the file whose matrix was copied are given back at
- * once, so that loading never holds both forms of more than one matrix; reading them again (rows of
- * a tied embedding table) brings single pages back.  Source: docs/adr/0014-packed-weights.md. */
+ * once, so that loading never holds both forms of more than one matrix; a tied embedding table is
+ * read from the output's copy.  Source: docs/adr/0014-packed-weights.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/model-internal.h"
 
@@ -84,6 +84,7 @@ ks_model_drop_repacked(ks_model *model)
     return;
   for (size_t i = 0; i < n; i++)
     get_weight(model, i)->packed = 0;
+  model->embd.packed = 0;
   model->be->t->mem_free(model->be->dev, model->repacked);
   model->weight_bytes -= model->repacked_bytes;
   model->repacked = 0;
@@ -125,6 +126,8 @@ ks_model_repack(ks_model *model, uint64_t room, ks_stop_fn stop, void *user)
     used += part;
     drop_pages(model, w);
   }
+  if (model->embd.data == model->output.data)
+    model->embd.packed = model->output.packed;
   /* The system maps some pages around one that is read: the neighbours brought a few back. */
   for (size_t i = 0; i < n; i++)
     if (get_weight(model, i)->packed != 0)

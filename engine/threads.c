@@ -8,6 +8,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/threads.h"
 
+#include "engine/cpu-topology.h"
+
 #include <assert.h>
 #include <pthread.h>
 #include <sched.h>
@@ -214,28 +216,6 @@ read_text(const char *path, char *text, size_t size)
   return n > 0;
 }
 
-/* Number of physical cores among the processors of the set: a processor counts when no sibling with
- * a smaller number is in the set. */
-static uint32_t
-count_cores(const cpu_set_t *set)
-{
-  uint32_t n = 0;
-
-  for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-    char path[96], text[64];
-    long first = cpu;
-
-    if (!CPU_ISSET(cpu, set))
-      continue;
-    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
-             cpu);
-    if (read_text(path, text, sizeof(text)))
-      first = strtol(text, NULL, 10);
-    n += first == cpu || first < 0 || first >= CPU_SETSIZE || !CPU_ISSET(first, set);
-  }
-  return n;
-}
-
 /* Whole processors that the control group of this process may use; MAX_MEMBERS without a quota. */
 static uint32_t
 read_quota(void)
@@ -271,7 +251,7 @@ count_usable(uint32_t *out_n_processor)
 
   *out_n_processor = 1;
   if (sched_getaffinity(0, sizeof(set), &set) == 0) {
-    n = count_cores(&set);
+    n = ks_cpu_count_cores("/sys", &set);
     *out_n_processor = (uint32_t)CPU_COUNT(&set);
   }
   n = n < quota ? n : quota;

@@ -12,7 +12,8 @@ KS_BEGIN_DECLS
 typedef struct ks_threads ks_threads;
 typedef void (*ks_thread_fn)(void *user, uint32_t member, uint32_t n_member);
 
-/* n_thread 0 = the number of physical cores this process may use (affinity and cgroup quota). */
+/* n_thread 0 = the number of physical cores this process may use (affinity and cgroup quota), on
+ * machines with fast and slow ones of the fast ones (cpu-topology.h). */
 KS_CHECK ks_status ks_threads_new(ks_alloc *a, uint32_t n_thread, ks_threads **out, ks_error *err);
 void ks_threads_free(ks_threads *threads); /* NULL is allowed */
 uint32_t ks_threads_get_n(const ks_threads *threads);

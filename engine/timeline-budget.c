@@ -38,6 +38,19 @@ pass_room(const ks_timeline *tl, uint32_t chunk)
   return chunk > tl->params.buffer ? chunk : tl->params.buffer;
 }
 
+/* New entries a stream that decoding lets gather on top of K.  A pass has room for a chunk. */
+static uint64_t
+count_slack(const ks_timeline *tl, const ks_room *room)
+{
+  const ks_timeline_params *p = &tl->params;
+  uint64_t slack = 0;
+
+  if (p->force_evict && p->buffer_part > 0)
+    slack = room->n_keep / tl->n_stream / p->buffer_part;
+  slack = slack < room->chunk ? slack : room->chunk;
+  return slack > p->buffer ? slack : p->buffer;
+}
+
 static ks_room
 room_in(const ks_timeline *tl, uint64_t n_page)
 {
@@ -56,7 +69,7 @@ room_in(const ks_timeline *tl, uint64_t n_page)
   room.n_keep = ks_kv_entries_for_pages(layout, n_page, pass_room(tl, room.chunk));
   if (p->n_keep > 0 && p->n_keep < room.n_keep)
     room.n_keep = p->n_keep;
-  room.trigger = room.n_keep + (uint64_t)tl->n_stream * p->buffer;
+  room.trigger = room.n_keep + tl->n_stream * count_slack(tl, &room);
   return room;
 }
 

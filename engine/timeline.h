@@ -32,11 +32,14 @@ typedef struct ks_timeline_params {
   const ks_gate *gate;   /* borrowed; NULL = none */
   ks_kv_pool *pool;      /* borrowed */
   ks_evict_params evict;
-  uint32_t chunk;   /* C: tokens a prefill pass, >= 1; sessions halve it, down to B, where a
-                       small budget could not afford it (ks_budget_pick_chunk) */
-  uint32_t buffer;  /* B: slack per stream in decode, 1 <= B <= C in sessions */
-  uint64_t n_keep;  /* K; 0 = as much as the pool's budget allows (bytes-to-entries rule) */
-  bool force_evict; /* sessions: true; traces of the method alone: false (trigger only) */
+  uint32_t chunk;       /* C: tokens a prefill pass, >= 1; sessions halve it, down to B, where a
+                           small budget could not afford it (ks_budget_pick_chunk) */
+  uint32_t buffer;      /* B: slack per stream in decode, 1 <= B <= C in sessions */
+  uint32_t buffer_part; /* sessions: where 1/part of the average stream is more than B, that many
+                           tokens gather, at most a pass: the cost of an eviction grows with its
+                           entries; 0 = always B */
+  uint64_t n_keep;      /* K; 0 = as much as the pool's budget allows (bytes-to-entries rule) */
+  bool force_evict;     /* sessions: true; traces of the method alone: false (trigger only) */
   bool want_taps;
   uint32_t max_logit_rows; /* rows of one pass whose logits may be asked for, >= 1 */
 } ks_timeline_params;

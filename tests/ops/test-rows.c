@@ -207,25 +207,31 @@ gather_body(ops_fixture *f)
 {
   const uint32_t n = 64, n_table = 9, ids[] = {3, 0, 8, 3, 5};
   float *values = ops_floats(f, n_table * n), *out = ops_floats(f, 5 * n), row[64];
-  unsigned char table[9 * 68];
+  unsigned char table[9 * 68], strips[2 * 16 * 68], nothing[1] = {0};
   static const int32_t idx[] = {1, 1, 0, 2};
   float *dst, *src;
 
   for (uint32_t i = 0; i < n_table; i++)
     KS_ASSERT(ks_quantise_row(KS_DTYPE_Q8_0, values + i * n, table + i * 68, n));
-  {
-    ks_op_gather_rows op = {.table = {ops_dptr(table), KS_DTYPE_Q8_0, n, n_table, 68},
+  for (uint32_t r = 0, n_strip = f->ctx.packed->strip_rows; r < n_table; r += n_strip)
+    ks_packed_fill_strip(KS_DTYPE_Q8_0, table + r * 68, 68,
+                         n_table - r < n_strip ? n_table - r : n_strip, 0, n, n_strip,
+                         strips + r * 68);
+  for (int repacked = 0; repacked < 2; repacked++) { /* then the rows of the file are not read */
+    ks_op_gather_rows op = {.table = {repacked ? ops_dptr(nothing) : ops_dptr(table), KS_DTYPE_Q8_0,
+                                      n, n_table, 68, repacked ? ops_dptr(strips) : 0},
                             .ids = ops_dptr(ids),
                             .out = ops_dptr(out),
                             .n_tok = 5,
                             .scale = 2.0F};
 
+    memset(out, 0, 5 * n * sizeof(*out));
     ops_gather_rows(f, &op);
-  }
-  for (uint32_t t = 0; t < 5; t++) {
-    ks_dequantise_row(KS_DTYPE_Q8_0, table + ids[t] * 68, row, n);
-    for (uint32_t i = 0; i < n; i++)
-      KS_ASSERT(out[t * n + i] == 2.0F * row[i]);
+    for (uint32_t t = 0; t < 5; t++) {
+      ks_dequantise_row(KS_DTYPE_Q8_0, table + ids[t] * 68, row, n);
+      for (uint32_t i = 0; i < n; i++)
+        KS_ASSERT(out[t * n + i] == 2.0F * row[i]);
+    }
   }
   dst = ops_floats(f, 3 * 33);
   src = ops_floats(f, 4 * 33);

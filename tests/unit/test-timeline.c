@@ -86,6 +86,40 @@ KS_TEST(timeline, when_it_evicts)
   tl_close(&f);
 }
 
+/* A long stream lets a part of its length gather, never more than a pass, and never fewer than B.
+ */
+KS_TEST(timeline, slack_grows_with_the_streams)
+{
+  static const struct {
+    uint32_t part, gathered;
+  } cases[] = {{0, 2}, {4, 10}, {40, 2}, {1, 16}}; /* of 40 entries a stream; B = 2, C = 16 */
+  const uint64_t s = 8;
+
+  for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+    tl_fixture f;
+    watch w = {.f = &f};
+    const ks_timeline_hooks hooks = {.evicted = evicted_cb, .stop = stop_cb, .user = &w};
+    ks_timeline_params params;
+    ks_timeline *tl = NULL;
+
+    tl_open_llama(&f, P, 400, 400);
+    params = ks_timeline_default_params(f.model, f.gate, f.pool);
+    params.chunk = 16;
+    params.buffer = 2;
+    params.buffer_part = cases[c].part;
+    params.n_keep = 40 * s;
+    KS_ASSERT_OK(ks_timeline_new(f.alloc, &params, &tl, NULL));
+    KS_ASSERT_OK(ks_timeline_eval(tl, tl_ids(1), 60, NULL, NULL));
+    for (uint32_t i = 0; i < 33; i++)
+      KS_ASSERT_OK(ks_timeline_eval(tl, tl_ids(2) + i, 1, &hooks, NULL));
+    KS_ASSERT_EQ(w.n_event, 33 / cases[c].gathered);
+    KS_ASSERT(w.before[0] == (40 + cases[c].gathered) * s && w.after[0] == 40 * s);
+    KS_ASSERT(ks_timeline_check(tl));
+    ks_timeline_free(tl);
+    tl_close(&f);
+  }
+}
+
 /* K from the pool: whatever the lengths of the streams, prefill and decode run inside the pages. */
 KS_TEST(timeline, entries_from_pages)
 {

@@ -1,12 +1,20 @@
-/* main.c - start of the window's program: locale, translations, signals. */
+/* main.c - start of the window's program: locale, translations, signals.
+ * A start that finds another run hands its wish over and ends.  That run may be about to end, and
+ * give its name away between our question and our wish: then the wish reached nobody, and this
+ * start begins again. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/ks-data-dir.h"
 #include "ui/ks-application.h"
+#include "ui/ks-resource.h"
 
 #include <glib-unix.h>
 #include <glib/gi18n.h>
 
 #include <locale.h>
+
+#define MAX_START 5u
+#define N_LOOK 20u
+#define LOOK_US 50000u
 
 static gboolean
 quit_cb (gpointer application)
@@ -26,19 +34,67 @@ local_options_cb (GApplication *application, GVariantDict *given, gpointer data)
   return 0;
 }
 
+/* The run that ours handed its wish to; NULL when we are that run. */
+static void
+registered_cb (GApplication *application, GParamSpec *property, gpointer data)
+{
+  GDBusConnection **handed_over = data;
+
+  if (g_application_get_is_registered (application) && g_application_get_is_remote (application))
+    g_set_object (handed_over, g_application_get_dbus_connection (application));
+}
+
+/* Whether somebody has our name now, or within a moment: a run that was ending and got the wish in
+ * time takes its name again. */
+static gboolean
+is_anybody_there (GDBusConnection *bus)
+{
+  for (guint i = 0; i < N_LOOK; i++) {
+    g_autoptr (GVariant) reply = g_dbus_connection_call_sync (
+        bus, "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus",
+        "NameHasOwner", g_variant_new ("(s)", KS_APP_ID), G_VARIANT_TYPE ("(b)"),
+        G_DBUS_CALL_FLAGS_NONE, -1, NULL, NULL);
+    gboolean has_owner = TRUE; /* without a bus there is nothing to find out */
+
+    if (reply != NULL)
+      g_variant_get (reply, "(b)", &has_owner);
+    if (has_owner)
+      return TRUE;
+    g_usleep (LOOK_US);
+  }
+  return FALSE;
+}
+
+/* One start; FALSE when its wish reached nobody. */
+static gboolean
+run (int argc, char **argv, int *out_status)
+{
+  g_autoptr (KsApplication) application = ks_application_new ();
+  g_autoptr (GDBusConnection) handed_over = NULL;
+  guint signals[2];
+
+  g_signal_connect (application, "handle-local-options", G_CALLBACK (local_options_cb), NULL);
+  g_signal_connect (application, "notify::is-registered", G_CALLBACK (registered_cb), &handed_over);
+  signals[0] = g_unix_signal_add (SIGINT, quit_cb, application);
+  signals[1] = g_unix_signal_add (SIGTERM, quit_cb, application);
+  *out_status = g_application_run (G_APPLICATION (application), argc, argv);
+  g_source_remove (signals[0]);
+  g_source_remove (signals[1]);
+  g_signal_handlers_disconnect_by_data (application, &handed_over);
+  return handed_over == NULL || is_anybody_there (handed_over);
+}
+
 int
 main (int argc, char **argv)
 {
-  g_autoptr (KsApplication) application = NULL;
   g_autofree char *locale_dir = ks_locale_dir_dup ();
+  int status = 0;
 
   setlocale (LC_ALL, "");
   bindtextdomain (GETTEXT_PACKAGE, locale_dir);
   bind_textdomain_codeset (GETTEXT_PACKAGE, "UTF-8");
   textdomain (GETTEXT_PACKAGE);
-  application = ks_application_new ();
-  g_signal_connect (application, "handle-local-options", G_CALLBACK (local_options_cb), NULL);
-  g_unix_signal_add (SIGINT, quit_cb, application);
-  g_unix_signal_add (SIGTERM, quit_cb, application);
-  return g_application_run (G_APPLICATION (application), argc, argv);
+  for (guint i = 0; i < MAX_START && !run (argc, argv, &status); i++)
+    continue;
+  return status;
 }

@@ -111,6 +111,18 @@ def test_started_while_it_ends(base):
         end(left)
 
 
+def test_wish_that_reached_nobody(base):
+    """The run that a start found gives its name away before it hears the wish: the start opens the window itself."""
+    leaving = subprocess.Popen(["/usr/bin/python3", os.path.join(os.path.dirname(__file__), "leaving-run.py")],
+                               stdout=subprocess.PIPE, text=True)
+    assert leaving.stdout.readline() == "ready\n"
+    program = start("--data-dir", os.path.join(base, "data"))
+    wait_for(lambda: program.poll() is not None or has_window(program), "window, or the end")
+    assert program.poll() is None, program.stdout.read()
+    end(program)
+    assert leaving.wait(PATIENCE_S) == 0
+
+
 def main():
     tests = [(name, f) for name, f in globals().items() if name.startswith("test_")]
     n_failed = 0

@@ -16,6 +16,13 @@
 #define N_LOOK 20u
 #define LOOK_US 50000u
 
+/* One start of the program. */
+typedef struct {
+  gboolean went_on;             /* no option ended it */
+  gboolean is_registered;       /* as a run of its own, or with another one */
+  GDBusConnection *handed_over; /* NULL when it is the run */
+} start;
+
 static gboolean
 quit_cb (gpointer application)
 {
@@ -28,20 +35,25 @@ local_options_cb (GApplication *application, GVariantDict *given, gpointer data)
 {
   if (g_variant_dict_contains (given, "check-display"))
     return gtk_init_check () ? 0 : 1;
-  if (!g_variant_dict_contains (given, "version"))
+  if (!g_variant_dict_contains (given, "version")) {
+    ((start *)data)->went_on = TRUE;
     return -1;
+  }
   g_print ("Keepsake %s\n", KS_VERSION);
   return 0;
 }
 
-/* The run that ours handed its wish to; NULL when we are that run. */
+/* Where the run registered, and the bus when it is not the only one. */
 static void
 registered_cb (GApplication *application, GParamSpec *property, gpointer data)
 {
-  GDBusConnection **handed_over = data;
+  start *self = data;
 
-  if (g_application_get_is_registered (application) && g_application_get_is_remote (application))
-    g_set_object (handed_over, g_application_get_dbus_connection (application));
+  if (!g_application_get_is_registered (application))
+    return;
+  self->is_registered = TRUE;
+  if (g_application_get_is_remote (application))
+    g_set_object (&self->handed_over, g_application_get_dbus_connection (application));
 }
 
 /* Whether somebody has our name now, or within a moment: a run that was ending and got the wish in
@@ -70,18 +82,23 @@ static gboolean
 run (int argc, char **argv, int *out_status)
 {
   g_autoptr (KsApplication) application = ks_application_new ();
-  g_autoptr (GDBusConnection) handed_over = NULL;
+  start self = {0};
+  gboolean is_done;
   guint signals[2];
 
-  g_signal_connect (application, "handle-local-options", G_CALLBACK (local_options_cb), NULL);
-  g_signal_connect (application, "notify::is-registered", G_CALLBACK (registered_cb), &handed_over);
+  g_signal_connect (application, "handle-local-options", G_CALLBACK (local_options_cb), &self);
+  g_signal_connect (application, "notify::is-registered", G_CALLBACK (registered_cb), &self);
   signals[0] = g_unix_signal_add (SIGINT, quit_cb, application);
   signals[1] = g_unix_signal_add (SIGTERM, quit_cb, application);
   *out_status = g_application_run (G_APPLICATION (application), argc, argv);
   g_source_remove (signals[0]);
   g_source_remove (signals[1]);
-  g_signal_handlers_disconnect_by_data (application, &handed_over);
-  return handed_over == NULL || is_anybody_there (handed_over);
+  g_signal_handlers_disconnect_by_data (application, &self);
+  /* The other run may also go before it told us of its actions: then nothing is registered. */
+  is_done = self.handed_over != NULL ? is_anybody_there (self.handed_over)
+                                     : self.is_registered || !self.went_on;
+  g_clear_object (&self.handed_over);
+  return is_done;
 }
 
 int

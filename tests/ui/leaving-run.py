@@ -19,9 +19,9 @@ def bus_call(bus, method, *arguments):
 
 
 def describe_cb(bus, sender, path, interface, method, arguments, invocation):
+    bus_call(bus, "ReleaseName", "(s)", (NAME,))
     invocation.return_value(GLib.Variant("(a{s(bgav)})", ({},)))
     bus.flush_sync(None)
-    bus_call(bus, "ReleaseName", "(s)", (NAME,))
     loop.quit()
 
 

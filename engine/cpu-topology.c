@@ -11,21 +11,28 @@
 #define MAX_PATH_BYTES 512
 #define SLOW_PERCENT 75 /* of the largest capacity; turbo bins of equal cores differ by less */
 
-/* Reads the beginning of a small file; false when it is not there or empty. */
-static bool
-read_text(const char *sys_root, const char *name, char *text, size_t size)
+bool
+ks_sys_read_text(const char *path, char *text, size_t size)
 {
-  char path[MAX_PATH_BYTES];
-  FILE *f;
+  FILE *f = fopen(path, "re");
   size_t n;
 
-  if (snprintf(path, sizeof(path), "%s/%s", sys_root, name) >= (int)sizeof(path) ||
-      (f = fopen(path, "re")) == NULL)
+  if (f == NULL)
     return false;
   n = fread(text, 1, size - 1, f);
   text[n] = '\0';
   fclose(f);
   return n > 0;
+}
+
+/* The same below sys_root. */
+static bool
+read_text(const char *sys_root, const char *name, char *text, size_t size)
+{
+  char path[MAX_PATH_BYTES];
+
+  return snprintf(path, sizeof(path), "%s/%s", sys_root, name) < (int)sizeof(path) &&
+         ks_sys_read_text(path, text, size);
 }
 
 /* Value of a file of processor cpu; -1 when it is not there. */

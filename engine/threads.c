@@ -201,21 +201,6 @@ ks_threads_get_n(const ks_threads *pool)
   return pool->n_member;
 }
 
-/* Reads a small file of the system; false when it is not there. */
-static bool
-read_text(const char *path, char *text, size_t size)
-{
-  FILE *f = fopen(path, "re");
-  size_t n;
-
-  if (f == NULL)
-    return false;
-  n = fread(text, 1, size - 1, f);
-  text[n] = '\0';
-  fclose(f);
-  return n > 0;
-}
-
 /* Whole processors that the control group of this process may use; MAX_MEMBERS without a quota. */
 static uint32_t
 read_quota(void)
@@ -224,7 +209,8 @@ read_quota(void)
   uint32_t n = MAX_MEMBERS;
   char *line, *end;
 
-  if (read_text("/proc/self/cgroup", text, sizeof(text)) && (line = strstr(text, "0::/")) != NULL) {
+  if (ks_sys_read_text("/proc/self/cgroup", text, sizeof(text)) &&
+      (line = strstr(text, "0::/")) != NULL) {
     line[strcspn(line, "\n")] = '\0';
     snprintf(group, sizeof(group), "%s", line + 3);
   }
@@ -233,7 +219,7 @@ read_quota(void)
     long quota, period;
 
     snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cpu.max", strcmp(group, "/") == 0 ? "" : group);
-    if (read_text(path, text, sizeof(text)) && (quota = strtol(text, &end, 10)) > 0 &&
+    if (ks_sys_read_text(path, text, sizeof(text)) && (quota = strtol(text, &end, 10)) > 0 &&
         (period = strtol(end, NULL, 10)) > 0 && quota / period < (long)n)
       n = quota < period ? 1 : (uint32_t)(quota / period);
     if ((end = strrchr(group, '/')) == NULL)

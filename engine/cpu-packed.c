@@ -372,6 +372,19 @@ read_scale(ks_dtype dtype, const unsigned char *block, size_t g, size_t h, size_
   }
 }
 
+/* The block of group g of a strip, and in *out_words where the group's codes begin. */
+static const unsigned char *
+find_group(ks_dtype dtype, const unsigned char *strip, size_t g, size_t n_row,
+           const unsigned char **out_words)
+{
+  const ks_packed_layout *l = &layouts[dtype];
+  const size_t n_group = l->block_elems / KS_PACKED_GROUP;
+  const unsigned char *block = strip + g / n_group * ks_packed_get_format(dtype).row_bytes * n_row;
+
+  *out_words = block + (2u * l->n_half + l->n_scale + g % n_group * 4 * group_words(l)) * n_row;
+  return block;
+}
+
 void
 ks_packed_read_row(ks_dtype dtype, const unsigned char *strips, size_t strip_bytes,
                    uint32_t strip_rows, size_t row, float *out, size_t n_in)
@@ -380,12 +393,9 @@ ks_packed_read_row(ks_dtype dtype, const unsigned char *strips, size_t strip_byt
   const unsigned char *strip = strips + row / strip_rows * strip_bytes;
   const size_t n_row = strip_rows, r = row % strip_rows;
   const size_t n_group = l->block_elems / KS_PACKED_GROUP;
-  const size_t block_bytes = ks_packed_get_format(dtype).row_bytes * n_row;
 
   for (size_t g = 0; g < n_in / KS_PACKED_GROUP; g++) {
-    const unsigned char *block = strip + g / n_group * block_bytes;
-    const unsigned char *words =
-        block + (2u * l->n_half + l->n_scale + g % n_group * 4 * group_words(l)) * n_row;
+    const unsigned char *words, *block = find_group(dtype, strip, g, n_row, &words);
 
     for (unsigned e = 0; e < KS_PACKED_GROUP; e += 16) {
       float d, m;
@@ -403,9 +413,7 @@ ks_packed_read_group(ks_dtype dtype, const unsigned char *strip, size_t g, uint3
 {
   const ks_packed_layout *l = &layouts[dtype];
   const size_t n_group = l->block_elems / KS_PACKED_GROUP, n_row = strip_rows;
-  const unsigned char *block = strip + g / n_group * ks_packed_get_format(dtype).row_bytes * n_row;
-  const unsigned char *words =
-      block + (2u * l->n_half + l->n_scale + g % n_group * 4 * group_words(l)) * n_row;
+  const unsigned char *words, *block = find_group(dtype, strip, g, n_row, &words);
 
   for (size_t r = 0; r < n_row; r++) {
     for (unsigned e = 0; e < KS_PACKED_GROUP; e++)

@@ -433,7 +433,7 @@ drop_cb (GtkDropTarget *target, const GValue *value, double x, double y, KsCompo
   if (G_VALUE_HOLDS (value, GDK_TYPE_FILE_LIST))
     ks_intake_take_files (g_value_get_boxed (value), self->chat, notice_cb, object);
   else if (G_VALUE_HOLDS (value, GDK_TYPE_TEXTURE))
-    ks_intake_take_texture (g_value_get_object (value), self->chat, notice_cb, object);
+    ks_intake_take_texture (g_value_get_object (value), NULL, self->chat, notice_cb, object);
   else if (G_VALUE_HOLDS (value, G_TYPE_STRING) && g_value_get_string (value) != NULL)
     drop_text (self, g_value_get_string (value));
   ks_composer_focus (self);

@@ -16,6 +16,7 @@ typedef struct {
   KsChat *chat;
   KsIntakeNotice func;
   GWeakRef object;
+  char *name;        /* of a picture; NULL = a pasted one */
   GByteArray *bytes; /* ENCODED: what was read so far */
 } Intake;
 
@@ -36,6 +37,7 @@ intake_free (Intake *intake)
   g_object_unref (intake->chat);
   g_weak_ref_clear (&intake->object);
   g_clear_pointer (&intake->bytes, g_byte_array_unref);
+  g_free (intake->name);
   g_free (intake);
 }
 
@@ -76,16 +78,22 @@ is_name_taken (KsChat *chat, const char *name)
 }
 
 static void
-attach (KsChat *chat, gboolean is_text, GBytes *bytes)
+attach (KsChat *chat, const char *kind, GBytes *bytes)
 {
-  g_autofree char *name = g_strdup (is_text ? _ ("Pasted text") : _ ("Pasted picture"));
+  g_autofree char *name = g_strdup (kind);
 
   for (guint i = 2; is_name_taken (chat, name); i++) {
     g_free (name);
-    name = is_text ? g_strdup_printf (_ ("Pasted text %u"), i)
-                   : g_strdup_printf (_ ("Pasted picture %u"), i);
+    /* Translators: what it is and a number, "Pasted picture 2". */
+    name = g_strdup_printf (C_ ("numbered name", "%s %u"), kind, i);
   }
   ks_chat_attach_bytes (chat, name, bytes);
+}
+
+static void
+attach_picture (Intake *intake, GBytes *bytes)
+{
+  attach (intake->chat, intake->name != NULL ? intake->name : _ ("Pasted picture"), bytes);
 }
 
 KsIntakeKind
@@ -166,14 +174,17 @@ encoded_cb (GObject *source, GAsyncResult *result, gpointer data)
   if (bytes == NULL)
     intake_tell_unreadable (intake, error);
   else
-    attach (intake->chat, FALSE, bytes);
+    attach_picture (intake, bytes);
 }
 
 void
-ks_intake_take_texture (GdkTexture *texture, KsChat *chat, KsIntakeNotice func, GObject *object)
+ks_intake_take_texture (GdkTexture *texture, const char *name, KsChat *chat, KsIntakeNotice func,
+                        GObject *object)
 {
-  g_autoptr (GTask) task = g_task_new (NULL, NULL, encoded_cb, intake_new (chat, func, object));
+  Intake *intake = intake_new (chat, func, object);
+  g_autoptr (GTask) task = g_task_new (NULL, NULL, encoded_cb, intake);
 
+  intake->name = g_strdup (name);
   g_task_set_task_data (task, g_object_ref (texture), g_object_unref);
   g_task_run_in_thread (task, encode);
 }
@@ -183,7 +194,7 @@ ks_intake_take_text (const char *text, gsize n_text, KsChat *chat)
 {
   g_autoptr (GBytes) bytes = g_bytes_new (text, n_text);
 
-  attach (chat, TRUE, bytes);
+  attach (chat, _ ("Pasted text"), bytes);
 }
 
 static void
@@ -211,7 +222,7 @@ texture_cb (GObject *clipboard, GAsyncResult *result, gpointer data)
   if (texture == NULL)
     intake_tell_unreadable (intake, error);
   else if (object != NULL)
-    ks_intake_take_texture (texture, intake->chat, intake->func, object);
+    ks_intake_take_texture (texture, NULL, intake->chat, intake->func, object);
 }
 
 static void
@@ -232,7 +243,7 @@ chunk_cb (GObject *stream, GAsyncResult *result, gpointer data)
     if (g_bytes_get_size (bytes) == 0)
       intake_tell_unreadable (intake, NULL);
     else
-      attach (intake->chat, FALSE, bytes);
+      attach_picture (intake, bytes);
     return;
   }
   if (intake->bytes->len + g_bytes_get_size (chunk) > MAX_PICTURE_BYTES) {

@@ -32,9 +32,10 @@ void ks_intake_paste (GdkClipboard *clipboard, KsIntakeKind kind, KsChat *chat, 
                       GObject *object);
 /* Of GFile. Only what lies on this machine is attached. */
 void ks_intake_take_files (GSList *files, KsChat *chat, KsIntakeNotice func, GObject *object);
-/* Encodes it on another thread, then attaches it. */
-void ks_intake_take_texture (GdkTexture *texture, KsChat *chat, KsIntakeNotice func,
-                             GObject *object);
+/* Encodes it on another thread, then attaches it; name: what it is called, NULL = a pasted picture,
+ * with a number where there is one of that name. */
+void ks_intake_take_texture (GdkTexture *texture, const char *name, KsChat *chat,
+                             KsIntakeNotice func, GObject *object);
 void ks_intake_take_text (const char *text, gsize n_text, KsChat *chat);
 /* Whether the text is the address of something on the network and nothing else. */
 gboolean ks_intake_is_address (const char *text);

@@ -357,7 +357,7 @@ test_paste_picture (Fixture *fixture, gconstpointer data)
   gsize n_byte = 0;
   const guint8 *bytes = NULL;
 
-  ks_intake_take_texture (texture, fixture->chat, NULL, G_OBJECT (fixture->composer));
+  ks_intake_take_texture (texture, NULL, fixture->chat, NULL, G_OBJECT (fixture->composer));
   ui_test_wait (has_log, fixture->chat);
   bytes = g_bytes_get_data (fake_chat_get_bytes (fixture->chat), &n_byte);
   g_assert_cmpuint (n_byte, >, 8);

@@ -62,9 +62,11 @@ read_prompt (KsEngineSetup *setup, ks_timeline *tl, KsEngineJob *job,
              const BenchRecallPrompt *prompt, guint *out_n_text, GError **error)
 {
   static const char reply[] = "I have read it.";
-  ks_chat_message first[2] = {{KS_ROLE_USER, prompt->text, strlen (prompt->text)},
-                              {KS_ROLE_ASSISTANT, reply, sizeof reply - 1}};
-  ks_chat_message second = {KS_ROLE_USER, prompt->question, strlen (prompt->question)};
+  ks_chat_message first[2] = {
+      {.role = KS_ROLE_USER, .text = prompt->text, .n_bytes = strlen (prompt->text)},
+      {.role = KS_ROLE_ASSISTANT, .text = reply, .n_bytes = sizeof reply - 1}};
+  ks_chat_message second = {
+      .role = KS_ROLE_USER, .text = prompt->question, .n_bytes = strlen (prompt->question)};
   ks_token_list text, question;
   gboolean ok;
 

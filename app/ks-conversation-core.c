@@ -227,8 +227,10 @@ encode_turn (KsConversationCore *core, gboolean first, const char *system, const
       !ks_error_check (ks_chat_encode_close (tmpl, tok, core->last_id, ids, &err), &err, error))
     return FALSE;
   if (first && system != NULL)
-    messages[n++] = (ks_chat_message){KS_ROLE_SYSTEM, system, strlen (system)};
-  messages[n++] = (ks_chat_message){KS_ROLE_USER, message, strlen (message)};
+    messages[n++] =
+        (ks_chat_message){.role = KS_ROLE_SYSTEM, .text = system, .n_bytes = strlen (system)};
+  messages[n++] =
+      (ks_chat_message){.role = KS_ROLE_USER, .text = message, .n_bytes = strlen (message)};
   return ks_error_check (ks_chat_encode (tmpl, tok, messages, n, options, ids, &err), &err, error);
 }
 

@@ -41,6 +41,7 @@ typedef struct frame {
   uint64_t n_stream, fixed_bytes; /* weights and gate */
   uint64_t own_bytes;             /* what the device takes for passes of the longest chunk */
   uint32_t buffer;
+  uint32_t least_chunk; /* passes are never planned shorter */
 } frame;
 
 uint64_t
@@ -75,7 +76,7 @@ ks_budget_get_bytes_for_kv(const ks_kv_layout *layout, uint64_t kv_bytes)
 static uint64_t
 smallest_pages(const frame *f)
 {
-  return ks_kv_pages_for_entries(f->layout, f->n_stream, f->buffer);
+  return ks_kv_pages_for_entries(f->layout, f->n_stream, f->least_chunk);
 }
 
 /* A timeline keeps room for one row of logits and the last one. */
@@ -139,8 +140,8 @@ least_total(const frame *f)
 {
   const uint64_t n_min = smallest_pages(f);
 
-  return f->fixed_bytes + pass_bytes(f, f->buffer) + ks_budget_get_rank_bytes(f->layout, n_min) +
-         round_up(n_min * f->layout->page_bytes);
+  return f->fixed_bytes + pass_bytes(f, f->least_chunk) +
+         ks_budget_get_rank_bytes(f->layout, n_min) + round_up(n_min * f->layout->page_bytes);
 }
 
 static ks_status
@@ -148,7 +149,7 @@ plan_total(const frame *f, uint64_t total_bytes, uint32_t chunk, ks_budget_plan 
            ks_error *err)
 {
   const uint64_t n_min = smallest_pages(f), page_bytes = f->layout->page_bytes;
-  const uint64_t scratch_min = pass_bytes(f, f->buffer), least = least_total(f);
+  const uint64_t scratch_min = pass_bytes(f, f->least_chunk), least = least_total(f);
 
   if (total_bytes < least)
     return ks_fail(err, KS_ERR_BUDGET,
@@ -161,7 +162,7 @@ plan_total(const frame *f, uint64_t total_bytes, uint32_t chunk, ks_budget_plan 
     const uint64_t left = total_bytes > used ? total_bytes - used : 0;
     const uint64_t kv_bytes = ks_budget_get_kv_bytes(f->layout, left);
     const uint64_t n_page = kv_bytes / page_bytes;
-    const uint32_t fits = ks_budget_pick_chunk(f->layout, n_page, 0, chunk, f->buffer);
+    const uint32_t fits = ks_budget_pick_chunk(f->layout, n_page, 0, chunk, f->least_chunk);
 
     if (fits == chunk) {
       /* With the shortest chunk the test above says that at least this much is there. */
@@ -184,7 +185,8 @@ plan_kv(const frame *f, uint64_t kv_bytes, uint32_t chunk, ks_budget_plan *plan,
                    "%.1f MiB for keys and values are too few for this model; set at least %.1f MiB",
                    (double)kv_bytes / 1048576.0,
                    mebibytes(round_up(n_min * f->layout->page_bytes)));
-  fill(f, ks_budget_pick_chunk(f->layout, n_page, 0, chunk, f->buffer), n_page, whole_bytes, plan);
+  fill(f, ks_budget_pick_chunk(f->layout, n_page, 0, chunk, f->least_chunk), n_page, whole_bytes,
+       plan);
   return KS_OK;
 }
 
@@ -221,7 +223,7 @@ plan_open(const frame *f, uint32_t chunk, ks_budget_plan *plan)
   if (n_page < smallest_pages(f))
     n_page = smallest_pages(f); /* the system may still have it */
   if (n_page < n_want)
-    chunk = ks_budget_pick_chunk(f->layout, n_page, 0, chunk, f->buffer);
+    chunk = ks_budget_pick_chunk(f->layout, n_page, 0, chunk, f->least_chunk);
   fill(f, chunk, n_page, round_up(n_page * f->layout->page_bytes), plan);
 }
 
@@ -236,7 +238,8 @@ ks_budget_make_plan(const ks_model *model, const ks_gate *gate, const ks_kv_layo
              .gate = gate,
              .n_stream = (uint64_t)layout->n_layer * layout->n_kv_head,
              .fixed_bytes = ks_model_get_weight_bytes(model) + gate_bytes,
-             .buffer = buffer};
+             .buffer = buffer,
+             .least_chunk = request->view_tok > buffer ? request->view_tok : buffer};
   const int n_set = (request->total_bytes > 0) + (request->kv_bytes > 0) + (request->entries > 0);
   ks_budget_plan plan;
   ks_status st = KS_OK;
@@ -249,6 +252,8 @@ ks_budget_make_plan(const ks_model *model, const ks_gate *gate, const ks_kv_layo
                    chunk, buffer);
   if (request->total_bytes > UINT64_MAX / 16 || request->kv_bytes > UINT64_MAX / 16)
     return ks_fail(err, KS_ERR_ARG, "no machine has that much memory; set a smaller budget");
+  if (chunk < f.least_chunk)
+    chunk = f.least_chunk;
   memset(&plan, 0, sizeof(plan));
   st = measure_device(&f, chunk, err);
   if (st != KS_OK)

@@ -12,12 +12,14 @@ KS_BEGIN_DECLS
 /* Allowed for what the allocator adds to the few scratch blocks of a timeline. */
 #define KS_BUDGET_BLOCK_BYTES 2048u
 
-/* Exactly one of the three is set, the others are 0; all 0 = no limit asked for (keep everything up
- * to the trained length, or what memory allows). */
+/* Exactly one of the first three is set, the others are 0; all 0 = no limit asked for (keep
+ * everything up to the trained length, or what memory allows). */
 typedef struct ks_budget_request {
   uint64_t total_bytes; /* --budget: everything on the device */
   uint64_t kv_bytes;    /* --kv-budget: pages only */
   uint64_t entries;     /* --entries: M, the average per stream */
+  uint32_t view_tok;    /* tokens that one pass must have room for: a view of a picture where its
+                           tokens see each other both ways (Gemma 3); 0 = none */
 } ks_budget_request;
 
 typedef struct ks_budget_plan {

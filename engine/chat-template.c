@@ -1,12 +1,15 @@
 /* chat-template.c - chat formats as rows of a table, and the one routine that lays them out.
  * Every byte of a rendered conversation is marked as frame (ours, may hold control tokens) or as
  * text of a user or file (may not).  The whole is tokenized at once, so that neighbours merge as
- * they do in the model's own template.  Source: docs/formats/chat-templates.md. */
+ * they do in the model's own template.  Pictures: chat-visual.c.
+ * Source: docs/formats/chat-templates.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/chat-template.h"
 
+#include "engine/chat-template-internal.h"
 #include "engine/tokenizer-internal.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Texts around a message by role; in them "\1" stands for the model's BOS. */
@@ -23,6 +26,7 @@ struct ks_chat_template {
    */
   const char *system_before, *system_after;
   bool trims;           /* white space around a text is dropped */
+  bool hugs_visual;     /* no space between the opening and a picture that comes first */
   bool forgets_thought; /* earlier answers are shown without what stands before </think> */
 };
 
@@ -78,7 +82,8 @@ static const ks_chat_template templates[] = {
      .open = {"System: ", "User: ", "Assistant: "},
      .close = {"<end_of_utterance>\n", "<end_of_utterance>\n", "<end_of_utterance>\n"},
      .generate = "Assistant:",
-     .end = "<end_of_utterance>\n"},
+     .end = "<end_of_utterance>\n",
+     .hugs_visual = true},
     {.name = "gemma3", GEMMA_FRAME, .trims = true},
     {.name = "gemma3-untrimmed", GEMMA_FRAME},
     {.name = "llama3", LLAMA3_FRAME(""), .trims = true},
@@ -180,44 +185,34 @@ ks_chat_template_detect(const ks_gguf *g, bool *out_is_fallback)
 
 /* ---- laying out ---- */
 
-/* A growing text with one flag a byte: 1 = frame. */
-typedef struct layout {
-  ks_alloc *alloc;
-  const char *bos; /* text of BOS, or "" */
-  size_t n_bos;
-  char *text;
-  unsigned char *trusted;
-  size_t n, capacity;
-} layout;
-
 static void
-layout_done(layout *l)
+layout_done(ks_chat_layout *l)
 {
   ks_mem_free(l->text);
-  ks_mem_free(l->trusted);
+  ks_mem_free(l->marks);
 }
 
-static ks_status
-append(layout *l, const char *text, size_t n, bool trusted, ks_error *err)
+ks_status
+ks_chat_append(ks_chat_layout *l, const char *text, size_t n, unsigned mark, ks_error *err)
 {
   size_t n_new, capacity;
   char *bytes;
-  unsigned char *flags;
+  unsigned char *marks;
 
   if (!ks_add_size(l->n, n, &n_new) || !ks_add_size(n_new, n_new / 2 + 256, &capacity))
     return ks_fail(err, KS_ERR_NOMEM, "no memory for the conversation's text");
   if (n_new > l->capacity) {
     bytes = (char *)ks_mem_resize(l->alloc, KS_MEM_HOST, l->text, capacity, 1);
     l->text = bytes != NULL ? bytes : l->text;
-    flags = (unsigned char *)ks_mem_resize(l->alloc, KS_MEM_HOST, l->trusted, capacity, 1);
-    l->trusted = flags != NULL ? flags : l->trusted;
-    if (bytes == NULL || flags == NULL)
+    marks = (unsigned char *)ks_mem_resize(l->alloc, KS_MEM_HOST, l->marks, capacity, 1);
+    l->marks = marks != NULL ? marks : l->marks;
+    if (bytes == NULL || marks == NULL)
       return ks_fail(err, KS_ERR_NOMEM, "no memory for the conversation's text");
     l->capacity = capacity;
   }
   if (n > 0) {
     memcpy(l->text + l->n, text, n);
-    memset(l->trusted + l->n, trusted, n);
+    memset(l->marks + l->n, (int)mark, n);
   }
   l->n = n_new;
   return KS_OK;
@@ -225,15 +220,16 @@ append(layout *l, const char *text, size_t n, bool trusted, ks_error *err)
 
 /* Appends a text of the table; NULL is empty. */
 static ks_status
-append_frame(layout *l, const char *frame, ks_error *err)
+append_frame(ks_chat_layout *l, const char *frame, ks_error *err)
 {
   ks_status st = KS_OK;
 
   if (frame != NULL && frame[0] == BOS[0]) {
-    st = append(l, l->bos, l->n_bos, true, err);
+    st = ks_chat_append(l, l->bos, l->n_bos, KS_MARK_FRAME, err);
     frame++;
   }
-  return st == KS_OK && frame != NULL ? append(l, frame, strlen(frame), true, err) : st;
+  return st == KS_OK && frame != NULL ? ks_chat_append(l, frame, strlen(frame), KS_MARK_FRAME, err)
+                                      : st;
 }
 
 static bool
@@ -271,27 +267,56 @@ skip_thought(const char **text, size_t *n)
   }
 }
 
+/* What stands between two pictures of a message is a text of its own. */
 static ks_status
-append_text(layout *l, const ks_chat_template *t, const ks_chat_message *m, bool is_past,
-            ks_error *err)
+append_part(ks_chat_layout *l, const ks_chat_template *t, const ks_chat_message *m, size_t begin,
+            size_t end, bool is_past, ks_error *err)
 {
-  const char *text = m->text;
-  size_t n = m->n_bytes;
+  const char *text = begin < end ? m->text + begin : "";
+  size_t n = end - begin;
 
   if (t->trims)
     trim(&text, &n);
   if (t->forgets_thought && is_past && m->role == KS_ROLE_ASSISTANT)
     skip_thought(&text, &n);
-  return append(l, text, n, false, err);
+  return ks_chat_append(l, text, n, KS_MARK_TEXT, err);
+}
+
+static ks_status
+append_text(ks_chat_layout *l, const ks_chat_template *t, const ks_chat_message *m, bool is_past,
+            ks_error *err)
+{
+  ks_status st = ks_chat_check_visuals(l, m, err);
+  size_t begin = 0;
+
+  for (uint32_t i = 0; st == KS_OK && i < m->n_visual; i++) {
+    st = append_part(l, t, m, begin, m->visuals[i].at, is_past, err);
+    if (st == KS_OK)
+      st = ks_chat_append_visual(l, m, i, err);
+    begin = m->visuals[i].at;
+  }
+  return st == KS_OK ? append_part(l, t, m, begin, m->n_bytes, is_past, err) : st;
+}
+
+/* The opening of a turn, cut before its space where the format wants a picture right behind it. */
+static ks_status
+append_open(ks_chat_layout *l, const ks_chat_template *t, const ks_chat_message *m, ks_role role,
+            ks_error *err)
+{
+  const char *open = t->open[role];
+
+  if (t->hugs_visual && m != NULL && m->n_visual > 0 && m->visuals[0].at == 0)
+    return ks_chat_append(l, open, strlen(open) - 1, KS_MARK_FRAME, err);
+  return append_frame(l, open, err);
 }
 
 /* One turn; system (may be NULL) stands inside it, as some formats want. */
 static ks_status
-append_turn(layout *l, const ks_chat_template *t, const ks_chat_message *system,
+append_turn(ks_chat_layout *l, const ks_chat_template *t, const ks_chat_message *system,
             const ks_chat_message *m, bool is_past, ks_error *err)
 {
   ks_role role = m != NULL ? m->role : KS_ROLE_USER;
-  ks_status st = append_frame(l, t->open[role], err);
+  ks_status st = append_open(l, t, m, role, err);
 
   if (st == KS_OK && system != NULL) {
     st = append_frame(l, t->system_before, err);
@@ -314,10 +339,10 @@ last_user(const ks_chat_message *messages, size_t n)
 }
 
 static ks_status
-append_messages(layout *l, const ks_chat_template *t, const ks_chat_message *messages, size_t n,
-                bool add_default_system, ks_error *err)
+append_messages(ks_chat_layout *l, const ks_chat_template *t, const ks_chat_message *messages,
+                size_t n, bool add_default_system, ks_error *err)
 {
-  ks_chat_message own = {KS_ROLE_SYSTEM, t->default_system, 0};
+  ks_chat_message own = {.role = KS_ROLE_SYSTEM, .text = t->default_system};
   const ks_chat_message *waiting = NULL; /* a system text that belongs into the next user turn */
   size_t n_past = last_user(messages, n);
   ks_status st = KS_OK;
@@ -330,6 +355,7 @@ append_messages(layout *l, const ks_chat_template *t, const ks_chat_message *mes
   for (size_t i = 0; i < n && st == KS_OK; i++) {
     const ks_chat_message *m = &messages[i];
 
+    l->message = (uint32_t)i;
     if (m->role == KS_ROLE_SYSTEM && t->system_after != NULL) {
       if (waiting != NULL)
         st = append_turn(l, t, waiting, NULL, false, err);
@@ -345,7 +371,7 @@ append_messages(layout *l, const ks_chat_template *t, const ks_chat_message *mes
 }
 
 static ks_status
-append_all(layout *l, const ks_chat_template *t, const ks_chat_message *messages, size_t n,
+append_all(ks_chat_layout *l, const ks_chat_template *t, const ks_chat_message *messages, size_t n,
            uint32_t options, ks_error *err)
 {
   ks_status st = KS_OK;
@@ -363,22 +389,48 @@ append_all(layout *l, const ks_chat_template *t, const ks_chat_message *messages
 
 /* ---- interface ---- */
 
-ks_status
-ks_chat_encode(const ks_chat_template *tmpl, const ks_tokenizer *tok,
-               const ks_chat_message *messages, size_t n, uint32_t options, ks_token_list *out,
-               ks_error *err)
+/* family and slots: none where pictures are refused. */
+static ks_status
+encode(const ks_chat_template *tmpl, ks_vision_family family, const ks_tokenizer *tok,
+       const ks_chat_message *messages, size_t n, uint32_t options, ks_token_list *out,
+       ks_chat_slots *slots, ks_error *err)
 {
-  layout l = {.alloc = out->alloc, .bos = ""};
+  ks_chat_layout l = {.alloc = out->alloc, .bos = "", .family = family, .slots = slots};
   /* The tokenizer adds its own BOS only where the template has not written one. */
   uint32_t flags = (options & KS_CHAT_FIRST) != 0 ? KS_ENCODE_ADD_BOS : 0;
+  const size_t n_before = out->n, n_slot = slots != NULL ? slots->n : 0;
   ks_status st;
 
   l.bos = ks_tokenizer_get_piece(tok, ks_tokenizer_get_bos(tok), true, &l.n_bos);
   st = append_all(&l, tmpl, messages, n, options, err);
   if (st == KS_OK)
-    st = ks_tokenizer_encode_marked(tok, l.text, l.trusted, l.n, flags, out, err);
+    st = ks_tokenizer_encode_marked(tok, l.text, l.marks, l.n, flags, out, err);
+  if (st == KS_OK && slots != NULL)
+    st = ks_chat_expand(out, n_before, slots, n_slot, err);
+  if (st != KS_OK) {
+    out->n = n_before;
+    if (slots != NULL)
+      slots->n = n_slot;
+  }
   layout_done(&l);
   return st;
+}
+
+ks_status
+ks_chat_encode(const ks_chat_template *tmpl, const ks_tokenizer *tok,
+               const ks_chat_message *messages, size_t n, uint32_t options, ks_token_list *out,
+               ks_error *err)
+{
+  return encode(tmpl, KS_N_VISION_FAMILY, tok, messages, n, options, out, NULL, err);
+}
+
+ks_status
+ks_chat_encode_visual(const ks_chat_template *tmpl, ks_vision_family family,
+                      const ks_tokenizer *tok, const ks_chat_message *messages, size_t n,
+                      uint32_t options, ks_token_list *out, ks_chat_slots *out_slots, ks_error *err)
+{
+  assert((unsigned)family < KS_N_VISION_FAMILY);
+  return encode(tmpl, family, tok, messages, n, options, out, out_slots, err);
 }
 
 ks_status
@@ -405,7 +457,7 @@ ks_status
 ks_chat_render(const ks_chat_template *tmpl, ks_alloc *a, const ks_chat_message *messages, size_t n,
                uint32_t options, char **out_text, size_t *out_n, ks_error *err)
 {
-  layout l = {.alloc = a, .bos = "<s>", .n_bos = 3};
+  ks_chat_layout l = {.alloc = a, .bos = "<s>", .n_bos = 3};
   ks_status st;
   char *text;
 

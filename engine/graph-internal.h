@@ -16,9 +16,11 @@ typedef struct ks_graph_layout {
   size_t log_beta;     /* [n_tok, n_kv_head] of the layer at work */
   size_t x_rows;       /* [n_row + 1, n_embd]: the rows that leave the last layer */
   size_t logits;       /* [n_row, n_vocab] */
+  size_t deep;         /* [n_deep, n_tok, n_embd]: features of the visual rows, packed in front */
+  size_t deep_rows;    /* [n_tok]: the rows that they belong to */
   size_t last_rows;    /* [2, n_embd]: last rows of passes with a head, normed, in turn */
   size_t device_bytes;
-  size_t host_logits, host_rows, host_bytes;
+  size_t host_logits, host_rows, host_deep_rows, host_bytes;
 } ks_graph_layout;
 
 /* Sizes for passes of up to n_tok tokens, n_row of which want logits; n_gate 0 = no gate.

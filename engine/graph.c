@@ -2,9 +2,9 @@
  * Per layer: norm, q/k/v and the retention gate from the same normed input, rotation, append to
  * the pages, attention, output, feed-forward.  Only rows whose logits are asked for go through the
  * last feed-forward and the output matrix; a pass that asks for none ends with the last layer's
- * append. All memory is taken when the graph is made; a pass allocates nothing. Image rows come as
- * embeddings and are not scaled; features that a tower adds after a layer would be one add_rows at
- * the end of record_layer.
+ * append. All memory is taken when the graph is made; a pass allocates nothing. Rows of pictures
+ * come as embeddings and are not scaled; features that a tower adds behind a layer are one add_rows
+ * at its end.
  * Over 700 lines because a pass is read from top to bottom.  Source: docs/method.md, section 1. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/graph.h"
@@ -41,9 +41,10 @@ typedef struct pass {
   const ks_backend_table *t;
   ks_dev *dev;
   ks_kv_view kv;
-  uint32_t n_row; /* rows that leave the last layer */
-  ks_dptr x;      /* residual stream: all rows, later the chosen ones */
-  uint32_t n_x;   /* rows in x */
+  uint32_t n_row;      /* rows that leave the last layer */
+  ks_dptr x;           /* residual stream: all rows, later the chosen ones */
+  uint32_t n_x;        /* rows in x */
+  uint32_t n_deep_row; /* visual rows with features */
 } pass;
 
 /* Puts n * width 4-byte elements at the end of a block of *at bytes. */
@@ -75,8 +76,11 @@ ks_graph_layout_init(ks_graph_layout *out, const ks_model_shape *s, uint32_t n_g
             add_plane(&d, &l->x_rows, (size_t)n_row + 1, s->n_embd) &&
             add_plane(&d, &l->logits, n_row, s->n_vocab) &&
             add_plane(&d, &l->last_rows, 2, s->n_embd) &&
+            add_plane(&d, &l->deep, (size_t)n_tok * s->n_deep, s->n_embd) &&
+            add_plane(&d, &l->deep_rows, s->n_deep > 0 ? n_tok : 0, 1) &&
             add_plane(&h, &l->host_logits, n_row, s->n_vocab) &&
-            add_plane(&h, &l->host_rows, (size_t)n_row + 3, 1);
+            add_plane(&h, &l->host_rows, (size_t)n_row + 3, 1) &&
+            add_plane(&h, &l->host_deep_rows, s->n_deep > 0 ? n_tok : 0, 1);
 
   l->device_bytes = d;
   l->host_bytes = h;
@@ -251,33 +255,25 @@ record_tap(const pass *p, uint32_t i, ks_dptr x)
                      g->tap_dev + (ks_dptr)i * p->s->n_embd * sizeof(float));
 }
 
-/* Token rows are looked up, runs of embeddings between them were uploaded before the step. */
-/* Without ids (a pass that is only recorded) every row is text. */
-static bool
-is_embd(const ks_graph_input *in, uint32_t i)
-{
-  return in->ids != NULL && in->ids[i] == KS_TOKEN_NONE;
-}
-
+/* Token rows are looked up; the visual ones between them were uploaded before the step. */
 static ks_status
 record_embedding(const pass *p)
 {
   const ks_graph_layout *l = &p->g->layout;
   ks_status st = KS_OK;
-  uint32_t end;
+  uint32_t begin = 0;
 
-  for (uint32_t i = 0; st == KS_OK && i < p->in->n_tok; i = end) {
-    ks_op_gather_rows op = {.table = *ks_model_get_embd(p->g->model),
-                            .ids = p->g->dev + l->ids + (ks_dptr)i * 4,
-                            .out = p->x + (ks_dptr)i * p->s->n_embd * sizeof(float),
-                            .scale = p->s->embd_scale};
+  for (uint32_t i = 0; st == KS_OK && i <= p->in->n_visual; i++) {
+    const ks_graph_visual *v = i < p->in->n_visual ? &p->in->visuals[i] : NULL;
+    const ks_op_gather_rows op = {.table = *ks_model_get_embd(p->g->model),
+                                  .ids = p->g->dev + l->ids + (ks_dptr)begin * 4,
+                                  .out = p->x + (ks_dptr)begin * p->s->n_embd * sizeof(float),
+                                  .n_tok = (v != NULL ? v->first : p->in->n_tok) - begin,
+                                  .scale = p->s->embd_scale};
 
-    for (end = i + 1; end < p->in->n_tok; end++)
-      if (is_embd(p->in, end) != is_embd(p->in, i))
-        break;
-    op.n_tok = end - i;
-    if (!is_embd(p->in, i))
+    if (op.n_tok > 0)
       st = p->t->gather_rows(p->dev, &op);
+    begin = v != NULL ? v->first + v->n_tok : p->in->n_tok;
   }
   return st == KS_OK ? record_tap(p, 0, p->x) : st;
 }
@@ -413,6 +409,36 @@ record_ffn(const pass *p, const ks_layer *layer)
   return record_residual(p, &layer->w_down, layer->b_down, f, layer->post_ffn_norm);
 }
 
+/* What the tower adds to the visual rows behind one of the first layers. */
+static ks_status
+record_deep(const pass *p, uint32_t layer)
+{
+  const ks_graph *g = p->g;
+  const size_t chunk_bytes = (size_t)p->n_deep_row * p->s->n_embd * sizeof(float);
+  const ks_op_add_rows op = {.dst = p->x,
+                             .src = g->dev + g->layout.deep + layer * chunk_bytes,
+                             .idx = g->dev + g->layout.deep_rows,
+                             .n_row = p->n_deep_row,
+                             .n_col = p->s->n_embd};
+
+  return layer < p->s->n_deep && p->n_deep_row > 0 ? p->t->add_rows(p->dev, &op) : KS_OK;
+}
+
+/* The operations that pictures add to a pass, at most; for measuring what the list takes. */
+static ks_status
+record_visual_room(const pass *p)
+{
+  const ks_op_gather_rows gather = {.table = *ks_model_get_embd(p->g->model), .scale = 1.0f};
+  const ks_op_add_rows add = {.dst = p->x, .n_col = p->s->n_embd};
+  ks_status st = KS_OK;
+
+  for (uint32_t i = 0; st == KS_OK && i < KS_GRAPH_MAX_VISUAL; i++)
+    st = p->t->gather_rows(p->dev, &gather);
+  for (uint32_t i = 0; st == KS_OK && i < p->s->n_deep; i++)
+    st = p->t->add_rows(p->dev, &add);
+  return st;
+}
+
 static ks_status
 record_layer(pass *p, uint32_t index)
 {
@@ -442,7 +468,9 @@ record_layer(pass *p, uint32_t index)
     p->n_x = p->n_row;
   }
   st = record_ffn(p, layer);
-  return st == KS_OK ? record_tap(p, 1 + index, p->x) : st;
+  if (st == KS_OK)
+    st = record_tap(p, 1 + index, p->x);
+  return st == KS_OK ? record_deep(p, index) : st;
 }
 
 /* Where the normed row of a pass with a head goes: a pass that is stopped leaves the other one. */
@@ -527,6 +555,47 @@ is_head_valid(const ks_graph_input *in, uint32_t n_vocab)
          head->k <= KS_HEAD_MAX && head->n_id <= KS_HEAD_MAX;
 }
 
+/* Rows in order, none twice, with as many features as the model takes; *out_n of them. */
+static bool
+are_visuals_valid(const ks_graph_input *in, uint32_t n_deep, uint32_t *out_n)
+{
+  uint32_t end = 0, n = 0;
+
+  if (in->n_visual > KS_GRAPH_MAX_VISUAL)
+    return false;
+  for (uint32_t i = 0; i < in->n_visual; i++) {
+    const ks_graph_visual *v = &in->visuals[i];
+
+    if (v->first < end || v->n_tok == 0 || v->first >= in->n_tok ||
+        v->n_tok > in->n_tok - v->first || v->embd == NULL || (n_deep > 0 && v->deep == NULL))
+      return false;
+    for (uint32_t k = 0; k < v->n_tok; k++)
+      if (in->ids[v->first + k] != KS_TOKEN_NONE)
+        return false;
+    end = v->first + v->n_tok;
+    n += v->n_tok;
+  }
+  *out_n = n;
+  return true;
+}
+
+static ks_status
+check_ids(const ks_graph_input *in, const ks_model_shape *s, ks_error *err)
+{
+  uint32_t n_visual = 0, n_none = 0;
+
+  for (uint32_t i = 0; i < in->n_tok; i++) {
+    if (in->ids[i] != KS_TOKEN_NONE && (in->ids[i] < 0 || (uint32_t)in->ids[i] >= s->n_vocab))
+      return ks_fail(err, KS_ERR_ARG, "token %d at place %u is not in the vocabulary of %u",
+                     (int)in->ids[i], i, s->n_vocab);
+    n_none += in->ids[i] == KS_TOKEN_NONE;
+  }
+  if (!are_visuals_valid(in, s->n_deep, &n_visual) || n_visual != n_none)
+    return ks_fail(err, KS_ERR_ARG,
+                   "%u rows of a pass have no token; the pictures given do not fill them", n_none);
+  return KS_OK;
+}
+
 /* Nothing of the caller reaches a kernel unchecked. */
 static ks_status
 check_input(const ks_graph *g, const ks_graph_input *in, const ks_kv_view *kv, ks_error *err)
@@ -541,11 +610,8 @@ check_input(const ks_graph *g, const ks_graph_input *in, const ks_kv_view *kv, k
   if (l->n_layer != s->n_layer || l->n_kv_head != s->n_kv_head || l->k_dim != s->k_dim ||
       l->v_dim != s->v_dim)
     return ks_fail(err, KS_ERR_ARG, "the KV pages were made for another model");
-  for (uint32_t i = 0; i < in->n_tok; i++)
-    if (in->ids[i] == KS_TOKEN_NONE ? in->embd == NULL
-                                    : in->ids[i] < 0 || (uint32_t)in->ids[i] >= s->n_vocab)
-      return ks_fail(err, KS_ERR_ARG, "token %d at place %u is not in the vocabulary of %u",
-                     (int)in->ids[i], i, s->n_vocab);
+  if (check_ids(in, s, err) != KS_OK)
+    return KS_ERR_ARG;
   for (uint32_t i = 0; i < in->n_logit; i++)
     if (in->logit_rows[i] >= in->n_tok || (i > 0 && in->logit_rows[i] <= in->logit_rows[i - 1]))
       return ks_fail(err, KS_ERR_ARG, "the rows of logits are not ascending within the pass");
@@ -574,13 +640,40 @@ fill_rows(const ks_graph *g, const ks_graph_input *in)
   return n;
 }
 
+/* Embeddings to their rows; features packed, chunk after chunk, with the rows they belong to. */
+static ks_status
+upload_visuals(pass *p, ks_error *err)
+{
+  const ks_graph_layout *l = &p->g->layout;
+  const size_t row_bytes = (size_t)p->s->n_embd * sizeof(float);
+  int32_t *rows = (int32_t *)(void *)(p->g->host + l->host_deep_rows);
+  const uint32_t n_deep = p->s->n_deep;
+  uint32_t at = 0;
+  ks_status st = KS_OK;
+
+  for (uint32_t i = 0; n_deep > 0 && i < p->in->n_visual; i++)
+    for (uint32_t k = 0; k < p->in->visuals[i].n_tok; k++)
+      rows[p->n_deep_row++] = (int32_t)(p->in->visuals[i].first + k);
+  for (uint32_t i = 0; st == KS_OK && i < p->in->n_visual; at += p->in->visuals[i++].n_tok) {
+    const ks_graph_visual *v = &p->in->visuals[i];
+
+    st = p->t->upload(p->dev, p->x + v->first * row_bytes, v->embd, v->n_tok * row_bytes, err);
+    for (uint32_t k = 0; st == KS_OK && k < n_deep; k++)
+      st = p->t->upload(p->dev, p->g->dev + l->deep + ((size_t)k * p->n_deep_row + at) * row_bytes,
+                        v->deep + k * v->deep_stride, v->n_tok * row_bytes, err);
+  }
+  if (st == KS_OK && p->n_deep_row > 0)
+    st = p->t->upload(p->dev, p->g->dev + l->deep_rows, rows, 4 * (size_t)p->n_deep_row, err);
+  return st;
+}
+
 static ks_status
 upload_input(pass *p, ks_error *err)
 {
   const ks_graph *g = p->g;
   const ks_graph_input *in = p->in;
   const ks_graph_layout *l = &g->layout;
-  size_t n = in->n_tok, row_bytes = (size_t)p->s->n_embd * sizeof(float);
+  size_t n = in->n_tok;
   const struct {
     size_t at;
     const void *src;
@@ -595,10 +688,7 @@ upload_input(pass *p, ks_error *err)
 
   for (size_t i = 0; st == KS_OK && i < sizeof parts / sizeof parts[0]; i++)
     st = p->t->upload(p->dev, g->dev + parts[i].at, parts[i].src, parts[i].n_bytes, err);
-  for (size_t i = 0; st == KS_OK && i < n; i++)
-    if (in->ids[i] == KS_TOKEN_NONE)
-      st = p->t->upload(p->dev, p->x + i * row_bytes, in->embd + i * p->s->n_embd, row_bytes, err);
-  return st;
+  return st == KS_OK ? upload_visuals(p, err) : st;
 }
 
 static ks_status
@@ -712,6 +802,8 @@ ks_graph_prepare(ks_graph *graph, const ks_kv_layout *layout, ks_error *err)
     if (st != KS_OK)
       return st;
     st = record_pass(&p);
+    if (st == KS_OK)
+      st = record_visual_room(&p);
     if (st == KS_OK)
       st = p.t->kv_select(p.dev, &select);
     if (st == KS_OK)

@@ -16,10 +16,23 @@ typedef enum ks_tap { KS_TAP_EMBED, KS_TAP_LAYER_OUT, KS_TAP_FINAL_NORM, KS_TAP_
 
 typedef struct ks_graph ks_graph;
 
+/* Visuals of one pass: what the device takes to list its operations is known before. */
+#define KS_GRAPH_MAX_VISUAL 16u
+
+/* Neighbouring rows of a pass that come as embeddings; not scaled. */
+typedef struct ks_graph_visual {
+  uint32_t first, n_tok;
+  const float *embd; /* host [n_tok, n_embd] */
+  const float *deep; /* host, as many chunks [n_tok, n_embd] as the model's n_deep: chunk i is added
+                        to the rows behind layer i */
+  size_t deep_stride; /* floats from chunk to chunk */
+} ks_graph_visual;
+
 typedef struct ks_graph_input {
   uint32_t n_tok;
-  const ks_token *ids;     /* [n_tok]; KS_TOKEN_NONE where embd gives the row */
-  const float *embd;       /* [n_tok, n_embd] host, or NULL; used where ids is KS_TOKEN_NONE */
+  const ks_token *ids;            /* [n_tok]; KS_TOKEN_NONE in the rows of visuals and only there */
+  const ks_graph_visual *visuals; /* [n_visual <= KS_GRAPH_MAX_VISUAL], in order of rows */
+  uint32_t n_visual;
   const int32_t *rope_pos; /* [3, n_tok] */
   uint32_t pos0;           /* sequence index of the first token */
   const uint32_t *first_global,

@@ -180,6 +180,22 @@ read_sizes(ks_model *m, ks_error *err)
   return KS_OK;
 }
 
+/* A picture's features go to the rows of all tokens: those of the last layer are picked. */
+static ks_status
+read_deepstack(ks_model *m, ks_error *err)
+{
+  ks_model_shape *s = &m->shape;
+  ks_status st;
+
+  if (s->arch != KS_ARCH_QWEN3VL)
+    return KS_OK;
+  st = ks_model_key_u32(m, "n_deepstack_layers", 0, false, &s->n_deep, err);
+  if (st == KS_OK && s->n_deep >= s->n_layer)
+    return ks_fail(err, KS_ERR_FORMAT, "%s.n_deepstack_layers is %u with %u layers",
+                   m->hparams.arch_name, s->n_deep, s->n_layer);
+  return st;
+}
+
 static ks_status
 read_heads(ks_model *m, ks_error *err)
 {
@@ -424,7 +440,7 @@ ks_model_read_shape(ks_model *m, ks_error *err)
 
   if ((st = read_arch(m, err)) != KS_OK || (st = read_sizes(m, err)) != KS_OK ||
       (st = read_heads(m, err)) != KS_OK || (st = read_scales(m, err)) != KS_OK ||
-      (st = read_rope(m, err)) != KS_OK)
+      (st = read_rope(m, err)) != KS_OK || (st = read_deepstack(m, err)) != KS_OK)
     return st;
   m->layers = ks_mem_new(m->alloc, KS_MEM_HOST, m->shape.n_layer, sizeof *m->layers);
   if (m->layers == NULL)

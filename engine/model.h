@@ -37,6 +37,7 @@ typedef struct ks_model_shape {
   uint32_t n_ff;        /* the widest; a layer's own is its w_up.n_out */
   uint32_t n_ctx_train; /* the trained context length, tokens */
   uint32_t window;      /* sliding window in positions; 0 = none */
+  uint32_t n_deep;      /* first layers behind which a picture's rows get features (qwen3vl) */
   float rms_eps, attn_scale, embd_scale, final_softcap; /* softcap 0 = none */
   ks_act act;
   ks_rope_shape rope;       /* global layers */

@@ -51,8 +51,9 @@ count_slack(const ks_timeline *tl, const ks_room *room)
   return slack > p->buffer ? slack : p->buffer;
 }
 
+/* n_tok: of the next pass; chunks are cut without regard to it. */
 static ks_room
-room_in(const ks_timeline *tl, uint64_t n_page)
+room_in(const ks_timeline *tl, uint64_t n_page, uint32_t n_tok)
 {
   const ks_timeline_params *p = &tl->params;
   const ks_kv_layout *layout = ks_kv_pool_get_layout(p->pool);
@@ -66,6 +67,8 @@ room_in(const ks_timeline *tl, uint64_t n_page)
   }
   if (p->force_evict)
     room.chunk = ks_budget_pick_chunk(layout, n_page, p->n_keep, p->chunk, p->buffer);
+  if (room.chunk < n_tok)
+    room.chunk = n_tok;
   room.n_keep = ks_kv_entries_for_pages(layout, n_page, pass_room(tl, room.chunk));
   if (p->n_keep > 0 && p->n_keep < room.n_keep)
     room.n_keep = p->n_keep;
@@ -74,9 +77,15 @@ room_in(const ks_timeline *tl, uint64_t n_page)
 }
 
 ks_room
+ks_timeline_find_room_for(const ks_timeline *tl, uint32_t n_tok)
+{
+  return room_in(tl, ks_kv_pool_get_budget_pages(tl->params.pool) - foreign_pages(tl), n_tok);
+}
+
+ks_room
 ks_timeline_find_room(const ks_timeline *tl)
 {
-  return room_in(tl, ks_kv_pool_get_budget_pages(tl->params.pool) - foreign_pages(tl));
+  return ks_timeline_find_room_for(tl, 0);
 }
 
 uint64_t
@@ -113,16 +122,23 @@ least_n_keep(ks_timeline *tl, const ks_pos_range *pins, uint32_t n_pin, uint64_t
   return KS_OK;
 }
 
-/* Bytes of the smallest pool budget under which n_keep entries may stay. */
+/* Bytes of the smallest pool budget under which n_keep entries may stay before a pass of n_tok. */
+static uint64_t
+least_bytes_for(const ks_timeline *tl, uint64_t n_keep, uint32_t n_tok)
+{
+  const ks_timeline_params *p = &tl->params;
+  const uint32_t chunk = p->force_evict ? p->buffer : p->chunk;
+
+  return (ks_kv_pages_for_entries(ks_kv_pool_get_layout(p->pool), n_keep,
+                                  pass_room(tl, n_tok > chunk ? n_tok : chunk)) +
+          foreign_pages(tl)) *
+         page_bytes(tl);
+}
+
 static uint64_t
 least_bytes(const ks_timeline *tl, uint64_t n_keep)
 {
-  const ks_timeline_params *p = &tl->params;
-  const uint32_t chunk = pass_room(tl, p->force_evict ? p->buffer : p->chunk);
-
-  return (ks_kv_pages_for_entries(ks_kv_pool_get_layout(p->pool), n_keep, chunk) +
-          foreign_pages(tl)) *
-         page_bytes(tl);
+  return least_bytes_for(tl, n_keep, 0);
 }
 
 /* The most tokens that fit behind the present ones. */
@@ -186,13 +202,19 @@ ks_timeline_check_room(ks_timeline *tl, const ks_room *room, uint32_t n,
     }
     return check_full(tl, room, n, err);
   }
-  if (room->n_keep < tl->n_stream)
-    return ks_fail(
-        err, KS_ERR_BUDGET,
-        "the memory left for keys and values is too small; the smallest budget that works "
-        "is %llu bytes",
-        (unsigned long long)least_bytes(tl, tl->n_stream));
-  return KS_OK;
+  return ks_timeline_check_pass(tl, 0, err);
+}
+
+ks_status
+ks_timeline_check_pass(const ks_timeline *tl, uint32_t n_tok, ks_error *err)
+{
+  if (ks_policy_never_evicts(policy_of(tl)) ||
+      ks_timeline_find_room_for(tl, n_tok).n_keep >= tl->n_stream)
+    return KS_OK;
+  return ks_fail(err, KS_ERR_BUDGET,
+                 "the memory left for keys and values is too small; the smallest budget that works "
+                 "is %llu bytes",
+                 (unsigned long long)least_bytes_for(tl, tl->n_stream, n_tok));
 }
 
 uint32_t
@@ -273,7 +295,7 @@ shrink_to(ks_timeline *tl, uint64_t n_page, ks_error *err)
   st = least_n_keep(tl, tl->pins, tl->n_pin, &n_least, err);
   if (st != KS_OK)
     return st;
-  room = room_in(tl, n_page > n_foreign ? n_page - n_foreign : 0);
+  room = room_in(tl, n_page > n_foreign ? n_page - n_foreign : 0, 0);
   if (room.n_keep < n_least)
     return ks_fail(
         err, KS_ERR_BUDGET,

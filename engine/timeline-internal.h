@@ -1,5 +1,5 @@
-/* timeline-internal.h - the timeline's state, shared by timeline.c (passes), timeline-budget.c
- * (room, pins, evictions) and timeline-stats.c (counts). */
+/* timeline-internal.h - the timeline's state, shared by timeline.c (passes), timeline-visual.c
+ * (pictures in them), timeline-budget.c (room, pins, evictions) and timeline-stats.c (counts). */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -20,7 +20,9 @@ struct ks_timeline {
 
   ks_token_info *tokens; /* [token_capacity], the first seen are processed */
   uint32_t seen, token_capacity;
-  int32_t rope_next; /* position of the next token */
+  int32_t rope_next;   /* position of the next token */
+  bool has_axes;       /* positions in three parts: M-RoPE */
+  bool sees_both_ways; /* visual tokens of a view see each other: Gemma 3 */
   uint16_t turn;
   uint8_t attachment;
 
@@ -39,9 +41,20 @@ struct ks_timeline {
   uint64_t *by_turn;
   uint32_t *turn_tokens;
   uint32_t n_turn, turn_capacity;
+  ks_picture_stats *pictures;
+  uint32_t n_picture, picture_capacity;
   uint64_t by_modality[KS_N_MODALITY];
   uint64_t n_evicted, n_eviction_runs;
 };
+
+/* What one eval was called with. */
+typedef struct ks_eval_call {
+  const ks_token *ids;
+  uint32_t n;
+  const ks_visual_run *runs;
+  uint32_t n_run;
+  const ks_timeline_hooks *hooks;
+} ks_eval_call;
 
 /* What the next pass may use. */
 typedef struct ks_room {
@@ -51,8 +64,29 @@ typedef struct ks_room {
   uint32_t chunk;   /* C */
 } ks_room;
 
+/* timeline-visual.c */
+/* Whether the runs fit ids, grids and model, and those that are seen both ways the room. */
+KS_CHECK ks_status ks_timeline_check_visual(const ks_timeline *tl, const ks_eval_call *call,
+                                            ks_error *err);
+/* Tokens of the pass that starts at begin: at most chunk and KS_GRAPH_MAX_VISUAL runs; a view that
+ * is seen both ways is not cut, and may alone be more than chunk. */
+uint32_t ks_timeline_pick_pass(const ks_timeline *tl, const ks_eval_call *call, uint32_t begin,
+                               uint32_t chunk);
+/* Books token `index` of a run at sequence index seq, whose position would be next if it were text;
+ * returns the next one's. */
+int32_t ks_timeline_place_visual(ks_timeline *tl, const ks_visual_run *run, uint32_t index,
+                                 uint32_t seq, int32_t next);
+/* The parts of runs that lie in tokens begin .. begin + n - 1, as rows of their pass; their number.
+ */
+uint32_t ks_timeline_cut_visuals(const ks_timeline *tl, const ks_eval_call *call, uint32_t begin,
+                                 uint32_t n, ks_graph_visual out[KS_GRAPH_MAX_VISUAL]);
+
 /* timeline-budget.c */
 ks_room ks_timeline_find_room(const ks_timeline *tl);
+/* The same where the next pass has n_tok tokens, also if that is more than the chunk. */
+ks_room ks_timeline_find_room_for(const ks_timeline *tl, uint32_t n_tok);
+/* KS_ERR_BUDGET when the pool is too small for a pass of n_tok tokens, whatever is forgotten. */
+KS_CHECK ks_status ks_timeline_check_pass(const ks_timeline *tl, uint32_t n_tok, ks_error *err);
 /* KS_ERR_BUDGET when room is less than the smallest that works, or n tokens do not fit under FULL.
  */
 KS_CHECK ks_status ks_timeline_check_room(ks_timeline *tl, const ks_room *room, uint32_t n,
@@ -65,8 +99,8 @@ KS_CHECK ks_status ks_timeline_evict_to(ks_timeline *tl, uint64_t n_keep,
 uint32_t ks_timeline_first_above(const ks_timeline *tl, uint32_t end, int64_t limit);
 
 /* timeline-stats.c */
-/* Room for counts of the present turn. */
-KS_CHECK ks_status ks_timeline_reserve_turn(ks_timeline *tl, ks_error *err);
+/* Room for counts of the present turn and of n_run more pictures. */
+KS_CHECK ks_status ks_timeline_reserve_counts(ks_timeline *tl, uint32_t n_run, ks_error *err);
 /* The last n tokens became live in every stream. */
 void ks_timeline_count_new(ks_timeline *tl, uint32_t n);
 /* After an eviction: counts anew from the positions in the pages. */

@@ -1,13 +1,15 @@
-/* timeline-stats.c - counts of what a timeline still remembers, by stream, turn and modality.
+/* timeline-stats.c - counts of what a timeline still remembers, by stream, turn, modality and
+ * picture, and which entries those are.
  * New tokens are added as they come; an eviction, which touches every entry anyway, counts anew.
  * Source: docs/method.md, section 5. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/timeline-internal.h"
 
+#include <assert.h>
 #include <string.h>
 
-ks_status
-ks_timeline_reserve_turn(ks_timeline *tl, ks_error *err)
+static ks_status
+reserve_turn(ks_timeline *tl, ks_error *err)
 {
   const uint32_t capacity = tl->turn + 16u;
   uint64_t *by_turn;
@@ -28,6 +30,54 @@ ks_timeline_reserve_turn(ks_timeline *tl, ks_error *err)
   return KS_OK;
 }
 
+ks_status
+ks_timeline_reserve_counts(ks_timeline *tl, uint32_t n_run, ks_error *err)
+{
+  const uint64_t need = (uint64_t)tl->n_picture + n_run;
+  const size_t capacity = (size_t)(need + need / 2 + 8);
+  ks_picture_stats *pictures;
+
+  if (n_run > 0 && need > tl->picture_capacity) {
+    pictures = ks_mem_resize(tl->alloc, KS_MEM_HOST, tl->pictures, capacity, sizeof(*tl->pictures));
+    if (pictures == NULL)
+      return ks_fail(err, KS_ERR_NOMEM, "not enough memory for the table of pictures");
+    tl->pictures = pictures;
+    tl->picture_capacity = capacity < UINT32_MAX ? (uint32_t)capacity : UINT32_MAX;
+  }
+  return reserve_turn(tl, err);
+}
+
+static uint32_t
+larger(uint32_t a, uint32_t b)
+{
+  return a > b ? a : b;
+}
+
+/* A visual token belongs to the newest picture or begins another; there is room for it. */
+static void
+count_visual(ks_timeline *tl, uint32_t seq)
+{
+  const ks_token_info *token = &tl->tokens[seq];
+  const uint32_t row = token->patch_row & ~KS_PATCH_OVERVIEW, col = token->patch_col;
+  ks_picture_stats *p = tl->n_picture > 0 ? &tl->pictures[tl->n_picture - 1] : NULL;
+
+  if (p == NULL || p->turn != token->turn || p->attachment != token->attachment) {
+    assert(tl->n_picture < tl->picture_capacity);
+    p = &tl->pictures[tl->n_picture++];
+    *p = (ks_picture_stats){.turn = token->turn, .attachment = token->attachment, .begin = seq};
+  }
+  p->end = seq + 1;
+  p->n_tok++;
+  p->n_entry += tl->n_stream;
+  if (token->patch_row & KS_PATCH_OVERVIEW) {
+    p->overview_rows = larger(p->overview_rows, row + 1);
+    p->overview_cols = larger(p->overview_cols, col + 1);
+  } else {
+    p->grid_rows = larger(p->grid_rows, row + 1);
+    p->grid_cols = larger(p->grid_cols, col + 1);
+  }
+}
+
 void
 ks_timeline_count_new(ks_timeline *tl, uint32_t n)
 {
@@ -39,6 +89,8 @@ ks_timeline_count_new(ks_timeline *tl, uint32_t n)
     tl->by_turn[token->turn] += tl->n_stream;
     tl->turn_tokens[token->turn]++;
     tl->by_modality[token->modality] += tl->n_stream;
+    if (token->modality == KS_MODALITY_IMAGE)
+      count_visual(tl, i);
   }
 }
 
@@ -56,6 +108,22 @@ read_block(const ks_timeline *tl, uint32_t stream, uint32_t begin, uint32_t *out
                         err);
 }
 
+/* Counts one live entry; picture is the one before it, or the first. */
+static ks_picture_stats *
+count_entry(ks_timeline *tl, uint32_t pos, ks_picture_stats *picture)
+{
+  const ks_token_info *token = &tl->tokens[pos];
+
+  tl->by_turn[token->turn]++;
+  tl->by_modality[token->modality]++;
+  if (token->modality == KS_MODALITY_IMAGE) {
+    while (picture->end <= pos)
+      picture++;
+    picture->n_entry++;
+  }
+  return picture;
+}
+
 ks_status
 ks_timeline_recount(ks_timeline *tl, ks_error *err)
 {
@@ -64,18 +132,48 @@ ks_timeline_recount(ks_timeline *tl, ks_error *err)
   memset(tl->by_modality, 0, sizeof(tl->by_modality));
   if (tl->turn_capacity > 0)
     memset(tl->by_turn, 0, tl->turn_capacity * sizeof(*tl->by_turn));
+  for (uint32_t i = 0; i < tl->n_picture; i++)
+    tl->pictures[i].n_entry = 0;
+  for (uint32_t s = 0; s < tl->n_stream; s++) {
+    ks_picture_stats *picture = tl->pictures; /* positions rise, and so do pictures */
+
+    for (uint32_t e = 0, n; e < streams[s].n_entry; e += n) {
+      const ks_status st = read_block(tl, s, e, &n, err);
+
+      if (st != KS_OK)
+        return st;
+      for (uint32_t i = 0; i < n; i++)
+        picture = count_entry(tl, tl->pos[i], picture);
+    }
+  }
+  return KS_OK;
+}
+
+const ks_picture_stats *
+ks_timeline_find_picture(const ks_timeline *tl, uint16_t turn, uint8_t attachment)
+{
+  for (uint32_t i = 0; i < tl->n_picture; i++)
+    if (tl->pictures[i].turn == turn && tl->pictures[i].attachment == attachment)
+      return &tl->pictures[i];
+  return NULL;
+}
+
+ks_status
+ks_timeline_read_survivors(const ks_timeline *tl, uint32_t begin, uint32_t end, ks_survivor_fn fn,
+                           void *user, ks_error *err)
+{
+  const ks_kv_stream *streams = ks_kv_table_get_view(tl->table).streams;
+  const uint32_t n_head = tl->shape->n_kv_head;
+
   for (uint32_t s = 0; s < tl->n_stream; s++)
     for (uint32_t e = 0, n; e < streams[s].n_entry; e += n) {
       const ks_status st = read_block(tl, s, e, &n, err);
 
       if (st != KS_OK)
         return st;
-      for (uint32_t i = 0; i < n; i++) {
-        const ks_token_info *token = &tl->tokens[tl->pos[i]];
-
-        tl->by_turn[token->turn]++;
-        tl->by_modality[token->modality]++;
-      }
+      for (uint32_t i = 0; i < n; i++)
+        if (tl->pos[i] >= begin && tl->pos[i] < end)
+          fn(user, s / n_head, s % n_head, tl->pos[i], &tl->tokens[tl->pos[i]]);
     }
   return KS_OK;
 }
@@ -111,7 +209,9 @@ ks_timeline_get_stats(const ks_timeline *tl, ks_kv_stats *out)
                     .n_turn = tl->n_turn,
                     .by_stream = tl->by_stream,
                     .by_turn = tl->by_turn,
-                    .turn_tokens = tl->turn_tokens};
+                    .turn_tokens = tl->turn_tokens,
+                    .pictures = tl->pictures,
+                    .n_picture = tl->n_picture};
   memcpy(out->by_modality, tl->by_modality, sizeof(out->by_modality));
 }
 
@@ -141,7 +241,7 @@ bool
 ks_timeline_check(const ks_timeline *tl)
 {
   const uint64_t n_entry = ks_kv_table_get_n_entries(tl->table);
-  uint64_t by_turn = 0, by_modality = 0, n_token = 0;
+  uint64_t by_turn = 0, by_modality = 0, by_picture = 0, n_token = 0;
 
   for (uint32_t t = 0; t < tl->n_turn; t++) {
     by_turn += tl->by_turn[t];
@@ -149,6 +249,8 @@ ks_timeline_check(const ks_timeline *tl)
   }
   for (uint32_t m = 0; m < KS_N_MODALITY; m++)
     by_modality += tl->by_modality[m];
-  return ks_kv_pool_check(tl->params.pool) && by_turn == n_entry && by_modality == n_entry &&
-         n_token == tl->seen && check_positions(tl);
+  for (uint32_t i = 0; i < tl->n_picture; i++)
+    by_picture += tl->pictures[i].n_entry;
+  return by_picture == tl->by_modality[KS_MODALITY_IMAGE] && ks_kv_pool_check(tl->params.pool) &&
+         by_turn == n_entry && by_modality == n_entry && n_token == tl->seen && check_positions(tl);
 }

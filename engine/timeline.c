@@ -1,7 +1,8 @@
 /* timeline.c - tokens through the model in passes, with evictions around them.
  * A pass books its tokens behind seen, reserves pages, runs the graph and only then raises seen and
  * the lengths: whatever stops it before leaves no trace.
- * Not here: how much room there is (timeline-budget.c), what is counted (timeline-stats.c).
+ * Not here: how much room there is (timeline-budget.c), what is counted (timeline-stats.c), what is
+ * particular to pictures (timeline-visual.c).
  * Source: docs/method.md, section 4. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/timeline.h"
@@ -85,6 +86,8 @@ ks_timeline_new(ks_alloc *a, const ks_timeline_params *params, ks_timeline **out
   tl->params = *params;
   tl->shape = ks_model_get_shape(params->model);
   tl->n_stream = tl->shape->n_layer * tl->shape->n_kv_head;
+  tl->has_axes = tl->shape->rope.axis != 0;
+  tl->sees_both_ways = tl->shape->arch == KS_ARCH_GEMMA3;
   /* One row more than was asked for: the last row of a call is always computed. */
   tl->max_rows =
       params->max_logit_rows < params->chunk ? params->max_logit_rows + 1 : params->chunk;
@@ -127,6 +130,7 @@ ks_timeline_free(ks_timeline *tl)
   ks_mem_free(tl->by_stream);
   ks_mem_free(tl->by_turn);
   ks_mem_free(tl->turn_tokens);
+  ks_mem_free(tl->pictures);
   ks_mem_free(tl);
 }
 
@@ -142,7 +146,7 @@ ks_timeline_reset(ks_timeline *tl)
   tl->attachment = 0;
   tl->n_pin = 0;
   tl->has_logits = tl->has_head = false;
-  tl->n_turn = 0;
+  tl->n_turn = tl->n_picture = 0;
   tl->n_evicted = tl->n_eviction_runs = 0;
   memset(tl->by_modality, 0, sizeof(tl->by_modality));
   if (tl->turn_capacity > 0) {
@@ -181,28 +185,62 @@ reserve_tokens(ks_timeline *tl, uint32_t n, ks_error *err)
   return KS_OK;
 }
 
-/* Books n tokens behind seen and fills the arrays of their pass. */
 static void
-prepare_pass(ks_timeline *tl, const ks_token *ids, uint32_t n)
+place_text(ks_timeline *tl, ks_token id, uint32_t seq, int32_t rope)
+{
+  tl->tokens[seq] = (ks_token_info){.id = id,
+                                    .turn = tl->turn,
+                                    .attachment = tl->attachment,
+                                    .modality = KS_MODALITY_TEXT,
+                                    .rope_t = rope,
+                                    .rope_h = rope,
+                                    .rope_w = rope};
+}
+
+/* What row i of a pass, sequence index seq, sees.  view (NULL: none) is the run that it is part of:
+ * where a view is seen both ways all of it is, in windows too. */
+static void
+fill_sight(ks_timeline *tl, uint32_t i, uint32_t seq, const ks_visual_run *view, uint32_t view_seq)
 {
   const int64_t window = tl->shape->window;
 
-  for (uint32_t i = 0; i < n; i++) {
-    const int32_t rope = tl->rope_next + (int32_t)i;
+  tl->last[i] = seq;
+  tl->first_global[i] = 0;
+  tl->first_local[i] =
+      window > 0 ? ks_timeline_first_above(tl, seq, tl->tokens[seq].rope_t - window) : 0;
+  if (view == NULL || !tl->sees_both_ways)
+    return;
+  tl->last[i] = view_seq + view->n_tok - 1;
+  if (tl->first_local[i] > view_seq)
+    tl->first_local[i] = view_seq;
+}
 
-    tl->tokens[tl->seen + i] = (ks_token_info){.id = ids[i],
-                                               .turn = tl->turn,
-                                               .attachment = tl->attachment,
-                                               .modality = KS_MODALITY_TEXT,
-                                               .rope_t = rope,
-                                               .rope_h = rope,
-                                               .rope_w = rope};
-    for (uint32_t axis = 0; axis < 3; axis++)
-      tl->rope_pos[axis * n + i] = rope;
-    tl->last[i] = tl->seen + i;
-    tl->first_global[i] = 0;
-    tl->first_local[i] = window > 0 ? ks_timeline_first_above(tl, tl->seen + i, rope - window) : 0;
+/* Books tokens begin .. begin + n - 1 of the call behind seen and fills the arrays of their pass;
+ * returns the position behind them. */
+static int32_t
+prepare_pass(ks_timeline *tl, const ks_eval_call *call, uint32_t begin, uint32_t n)
+{
+  int32_t next = tl->rope_next;
+  uint32_t r = 0;
+
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t at = begin + i, seq = tl->seen + i;
+    const ks_visual_run *run;
+    const ks_token_info *info = &tl->tokens[seq];
+
+    while (r < call->n_run && call->runs[r].first + call->runs[r].n_tok <= at)
+      r++;
+    run = r < call->n_run && call->runs[r].first <= at ? &call->runs[r] : NULL;
+    if (run != NULL)
+      next = ks_timeline_place_visual(tl, run, at - run->first, seq, next);
+    else
+      place_text(tl, call->ids[at], seq, next++);
+    tl->rope_pos[i] = info->rope_t;
+    tl->rope_pos[n + i] = info->rope_h;
+    tl->rope_pos[2 * n + i] = info->rope_w;
+    fill_sight(tl, i, seq, run, run != NULL ? seq - (at - run->first) : 0);
   }
+  return next;
 }
 
 /* Which rows of the pass begin .. begin+n-1 of a call of n_total tokens want logits. */
@@ -258,12 +296,15 @@ deliver_logits(ks_timeline *tl, const ks_timeline_hooks *hooks, uint32_t begin, 
 
 /* One pass over tokens begin .. begin+n-1 of the call. */
 static ks_status
-run_pass(ks_timeline *tl, const ks_token *ids, uint32_t begin, uint32_t n, uint32_t n_total,
-         const ks_timeline_hooks *hooks, ks_error *err)
+run_pass(ks_timeline *tl, const ks_eval_call *call, uint32_t begin, uint32_t n, ks_error *err)
 {
+  const ks_timeline_hooks *hooks = call->hooks;
   const uint64_t n_after = ks_kv_table_get_n_entries(tl->table) + (uint64_t)tl->n_stream * n;
+  ks_graph_visual visuals[KS_GRAPH_MAX_VISUAL];
   ks_graph_input in = {.n_tok = n,
-                       .ids = ids + begin,
+                       .ids = call->ids + begin,
+                       .visuals = visuals,
+                       .n_visual = ks_timeline_cut_visuals(tl, call, begin, n, visuals),
                        .rope_pos = tl->rope_pos,
                        .pos0 = tl->seen,
                        .first_global = tl->first_global,
@@ -271,9 +312,10 @@ run_pass(ks_timeline *tl, const ks_token *ids, uint32_t begin, uint32_t n, uint3
                        .last = tl->last,
                        .logit_rows = tl->rows,
                        .want_taps = tl->params.want_taps};
-  ks_status st = choose_rows(tl, hooks, begin, n, n_total, &in.n_logit, err);
+  ks_status st = choose_rows(tl, hooks, begin, n, call->n, &in.n_logit, err);
+  int32_t rope_next;
 
-  if (hooks != NULL && begin + n == n_total && hooks->logits == NULL)
+  if (hooks != NULL && begin + n == call->n && hooks->logits == NULL)
     in.head = hooks->head;
   if (st == KS_OK && !ks_policy_never_evicts(ks_evict_get_params(tl->evict)->policy))
     st = ks_evict_reserve(tl->evict, tl->table, n_after, err);
@@ -281,7 +323,7 @@ run_pass(ks_timeline *tl, const ks_token *ids, uint32_t begin, uint32_t n, uint3
     st = ks_kv_table_reserve(tl->table, n, err);
   if (st != KS_OK)
     return st;
-  prepare_pass(tl, ids + begin, n);
+  rope_next = prepare_pass(tl, call, begin, n);
   st = ks_graph_run(tl->graph, &in, tl->table, hooks != NULL ? hooks->stop : NULL,
                     hooks != NULL ? hooks->user : NULL, err);
   if (st != KS_OK) {
@@ -290,9 +332,9 @@ run_pass(ks_timeline *tl, const ks_token *ids, uint32_t begin, uint32_t n, uint3
   }
   ks_kv_table_commit(tl->table, n);
   tl->seen += n;
-  tl->rope_next += (int32_t)n;
+  tl->rope_next = rope_next;
   ks_timeline_count_new(tl, n);
-  deliver_logits(tl, hooks, begin, n, n_total, in.n_logit, in.head != NULL);
+  deliver_logits(tl, hooks, begin, n, call->n, in.n_logit, in.head != NULL);
   return KS_OK;
 }
 
@@ -320,34 +362,55 @@ evict_after(ks_timeline *tl, const ks_room *room, bool is_prefill, const ks_time
   return KS_OK;
 }
 
+/* Passes with their evictions until the call is done. */
+static ks_status
+run_call(ks_timeline *tl, const ks_eval_call *call, ks_error *err)
+{
+  const ks_timeline_hooks *hooks = call->hooks;
+  const bool is_prefill = call->n > 1;
+  ks_status st = KS_OK;
+
+  for (uint32_t begin = 0; st == KS_OK && begin < call->n;) {
+    /* Anew for every pass: a hook or another timeline may have changed what is free. */
+    const ks_room room = ks_timeline_find_room(tl);
+    const uint32_t n = ks_timeline_pick_pass(tl, call, begin, room.chunk);
+    const ks_room longer = ks_timeline_find_room_for(tl, n);
+
+    st = ks_timeline_check_room(tl, &room, call->n - begin, hooks, err);
+    if (st == KS_OK)
+      st = evict_before(tl, &longer, n, is_prefill, hooks, err);
+    if (st == KS_OK)
+      st = run_pass(tl, call, begin, n, err);
+    if (st != KS_OK)
+      break;
+    begin += n;
+    st = evict_after(tl, &room, is_prefill, hooks, err);
+    if (st == KS_OK && hooks != NULL && hooks->progress != NULL &&
+        !hooks->progress(hooks->user, begin, call->n) && begin < call->n)
+      st = ks_fail(err, KS_ERR_CANCELLED, "stopped after %u of %u tokens", begin, call->n);
+  }
+  return st;
+}
+
+ks_status
+ks_timeline_eval_visual(ks_timeline *tl, const ks_token *ids, uint32_t n, const ks_visual_run *runs,
+                        uint32_t n_run, const ks_timeline_hooks *hooks, ks_error *err)
+{
+  const ks_eval_call call = {.ids = ids, .n = n, .runs = runs, .n_run = n_run, .hooks = hooks};
+  ks_status st = reserve_tokens(tl, n, err);
+
+  if (st == KS_OK)
+    st = ks_timeline_check_visual(tl, &call, err);
+  if (st == KS_OK)
+    st = ks_timeline_reserve_counts(tl, n_run, err);
+  return st == KS_OK ? run_call(tl, &call, err) : st;
+}
+
 ks_status
 ks_timeline_eval(ks_timeline *tl, const ks_token *ids, uint32_t n, const ks_timeline_hooks *hooks,
                  ks_error *err)
 {
-  const bool is_prefill = n > 1;
-  ks_status st = reserve_tokens(tl, n, err);
-
-  if (st == KS_OK)
-    st = ks_timeline_reserve_turn(tl, err);
-  for (uint32_t begin = 0; st == KS_OK && begin < n;) {
-    /* Anew for every pass: a hook or another timeline may have changed what is free. */
-    const ks_room room = ks_timeline_find_room(tl);
-    const uint32_t n_pass = n - begin < room.chunk ? n - begin : room.chunk;
-
-    st = ks_timeline_check_room(tl, &room, n - begin, hooks, err);
-    if (st == KS_OK)
-      st = evict_before(tl, &room, n_pass, is_prefill, hooks, err);
-    if (st == KS_OK)
-      st = run_pass(tl, ids, begin, n_pass, n, hooks, err);
-    if (st != KS_OK)
-      break;
-    begin += n_pass;
-    st = evict_after(tl, &room, is_prefill, hooks, err);
-    if (st == KS_OK && hooks != NULL && hooks->progress != NULL &&
-        !hooks->progress(hooks->user, begin, n) && begin < n)
-      st = ks_fail(err, KS_ERR_CANCELLED, "stopped after %u of %u tokens", begin, n);
-  }
-  return st;
+  return ks_timeline_eval_visual(tl, ids, n, NULL, 0, hooks, err);
 }
 
 const float *

@@ -1,8 +1,9 @@
 /* timeline.h - one inference timeline: tokens in, logits out, entries kept inside the budget.
  * Prefill runs in chunks with a forced eviction before the first and after each one; decode evicts
  * when the buffer is full.  The policy, the budget and the pins may change between any two calls.
+ * Tokens of pictures are tokens like others: same gates, pages, ranking.
  * Invariants: entries and pages never exceed the pool's budget, not even inside a pass; seen never
- * falls; positions and sequence indices are separate.
+ * falls; positions and sequence indices are separate.  Over 200 lines because all is one contract.
  * Threads: engine thread; a stop hook may read a flag that another thread sets.  Source:
  * docs/method.md, section 4. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
@@ -15,15 +16,38 @@ KS_BEGIN_DECLS
 
 typedef enum ks_modality { KS_MODALITY_TEXT, KS_MODALITY_IMAGE, KS_N_MODALITY } ks_modality;
 
+/* In patch_row: the patch is one of the overview, a picture's last view with a grid of its own. */
+#define KS_PATCH_OVERVIEW 0x8000u
+
 /* What the host remembers of every token: 24 bytes. */
 typedef struct ks_token_info {
-  ks_token id;
+  ks_token id; /* KS_TOKEN_NONE for a visual token */
   uint16_t turn;
   uint8_t attachment; /* index within the turn, 0 = the message itself */
   uint8_t modality;
-  uint16_t patch_row, patch_col;
+  uint16_t patch_row, patch_col; /* visual: its place in the picture's whole grid */
   int32_t rope_t, rope_h, rope_w;
 } ks_token_info;
+
+/* Visual tokens of one view (the picture, one of its tiles, its overview; a frame or a pair of
+ * frames of a video), in raster order, embedded by a vision tower.  Embeddings are borrowed for the
+ * call. */
+typedef struct ks_visual_run {
+  uint32_t first, n_tok;         /* ids[first ..] of the call are KS_TOKEN_NONE */
+  const float *embd;             /* host [n_tok, n_embd] */
+  const float *deep;             /* host, n_deep chunks [n_tok, n_embd] */
+  size_t deep_stride;            /* floats from chunk to chunk */
+  uint32_t n_deep;               /* as many as the model takes (ks_model_shape) */
+  uint32_t grid_rows, grid_cols; /* n_tok = rows * cols */
+  uint16_t row0, col0;           /* place of the first token in the picture's whole grid */
+  bool is_overview;              /* its grid counts from 0 */
+  uint8_t attachment;            /* of its tokens; the text between them keeps that of set_turn */
+  /* Models with positions in three parts (Qwen): frames of one video share an origin and t goes
+   * on.  follows: the origin is that of the run right before, of the same grid; t_shift: positions
+   * from the origin to this frame, not falling within a video. */
+  bool follows;
+  uint32_t t_shift;
+} ks_visual_run;
 
 typedef struct ks_timeline ks_timeline;
 
@@ -82,6 +106,17 @@ typedef struct ks_timeline_hooks {
  * model does not have, more logit rows in one pass than max_logit_rows. */
 KS_CHECK ks_status ks_timeline_eval(ks_timeline *tl, const ks_token *ids, uint32_t n,
                                     const ks_timeline_hooks *hooks, ks_error *err);
+/* The same with pictures: runs [n_run] in order, one for every KS_TOKEN_NONE among the ids.
+ * A view is cut over passes like text, but for models that see its tokens both ways (Gemma 3): it
+ * is one pass there, and what is above K for it is evicted before.  KS_ERR_ARG: runs that do not
+ * fit ids, model or grid, a view above ks_timeline_get_max_view; KS_ERR_BUDGET: the pool is too
+ * small for such a pass (nothing was processed; the text names the smallest budget). */
+KS_CHECK ks_status ks_timeline_eval_visual(ks_timeline *tl, const ks_token *ids, uint32_t n,
+                                           const ks_visual_run *runs, uint32_t n_run,
+                                           const ks_timeline_hooks *hooks, ks_error *err);
+/* Tokens of the largest view that one pass can see both ways; UINT32_MAX when the model needs no
+ * such pass.  It is the chunk that the timeline was made with: ks_budget_request.view_tok. */
+uint32_t ks_timeline_get_max_view(const ks_timeline *tl);
 /* Logits after the last token of the last eval that went to its end, [n_vocab]; NULL when tokens
  * were processed since (a later eval was cut short), none was, or what the eval left out (hook
  * head) cannot be made up for.  Valid until the next eval. */
@@ -121,8 +156,20 @@ const ks_kv_table *ks_timeline_get_table(const ks_timeline *tl);
 const ks_graph *ks_timeline_get_graph(const ks_timeline *tl);
 const ks_model *ks_timeline_get_model(const ks_timeline *tl);
 
-/* Numbers for the window; O(streams + turns), cheap enough for every frame.  Counts by turn and
- * modality are kept up to date by evictions. */
+/* One picture, or what else was booked as one: the visual tokens that came under one turn and one
+ * attachment with no others between them. */
+typedef struct ks_picture_stats {
+  uint16_t turn;
+  uint8_t attachment;
+  uint32_t begin, end; /* sequence indices; text between its views lies inside (a range to pin) */
+  uint32_t n_tok;      /* visual tokens */
+  uint64_t n_entry;    /* live ones of its n_tok * streams */
+  uint32_t grid_rows, grid_cols;         /* of the whole grid without the overview */
+  uint32_t overview_rows, overview_cols; /* 0 = none */
+} ks_picture_stats;
+
+/* Numbers for the window; O(streams + turns), cheap enough for every frame.  Counts by turn,
+ * modality and picture are kept up to date by evictions. */
 typedef struct ks_kv_stats {
   uint64_t weight_bytes, kv_used_bytes, kv_budget_bytes, kv_committed_bytes, gate_bytes, host_bytes;
   uint64_t repacked_bytes; /* share of weight_bytes: the copy in the device's order */
@@ -134,9 +181,22 @@ typedef struct ks_kv_stats {
   const uint32_t *by_stream;   /* entries [n_layer, n_kv_head]; valid until the next call on tl */
   const uint64_t *by_turn;     /* entries [n_turn] */
   const uint32_t *turn_tokens; /* tokens [n_turn] */
+  const ks_picture_stats *pictures; /* [n_picture], in order of begin */
+  uint32_t n_picture;
 } ks_kv_stats;
 
 void ks_timeline_get_stats(const ks_timeline *tl, ks_kv_stats *out);
+/* The picture of a turn and an attachment (the first one, if they were used again), or NULL. */
+const ks_picture_stats *ks_timeline_find_picture(const ks_timeline *tl, uint16_t turn,
+                                                 uint8_t attachment);
+
+/* Called for every live entry whose token is one of begin .. end - 1: layer by layer, head by head,
+ * in order of tokens. */
+typedef void (*ks_survivor_fn)(void *user, uint32_t layer, uint32_t head, uint32_t pos,
+                               const ks_token_info *token);
+/* Which entries survive, read from the pages: for heat maps and checks, not for every frame. */
+KS_CHECK ks_status ks_timeline_read_survivors(const ks_timeline *tl, uint32_t begin, uint32_t end,
+                                              ks_survivor_fn fn, void *user, ks_error *err);
 /* Pool checker and the timeline's own counts; for asserts and tests. */
 bool ks_timeline_check(const ks_timeline *tl);
 

@@ -93,12 +93,14 @@ KS_CHECK ks_status ks_vocab_load(ks_tokenizer *tok, const ks_gguf *g, ks_error *
 /* Sorts the special tokens; the vocabulary is there already. */
 KS_CHECK ks_status ks_special_load(ks_tokenizer *tok, ks_error *err);
 /* Finds the special tokens in text.  *out_owner is NULL when there are none, else one entry a byte:
- * 0 plain text, KS_OWNER_INSIDE covered by a special token, id + KS_OWNER_FIRST where one starts.
+ * 0 plain text, KS_OWNER_INSIDE covered by a special token, id + KS_OWNER_FIRST where one starts,
+ * KS_OWNER_VISUAL at a byte of that mark.
  * The caller frees it with ks_mem_free. */
 #define KS_OWNER_INSIDE 1u
 #define KS_OWNER_FIRST 2u
+#define KS_OWNER_VISUAL UINT32_MAX /* stands for what a picture will give */
 KS_CHECK ks_status ks_special_find(const ks_tokenizer *tok, const char *text,
-                                   const unsigned char *trusted, size_t n, bool all_trusted,
+                                   const unsigned char *marks, size_t n, bool all_trusted,
                                    uint32_t **out_owner, ks_error *err);
 
 /* Names a pre-tokenizer of the file; false when unknown. */
@@ -117,11 +119,15 @@ size_t ks_pre_next(const ks_tokenizer *tok, const char *text, size_t n, size_t p
 
 /* A flag beside those of ks_tokenizer_encode: BOS as ADD_SPECIAL would, but no EOS. */
 #define KS_ENCODE_ADD_BOS 4u
-/* Like ks_tokenizer_encode with one flag per byte instead of KS_ENCODE_PARSE_SPECIAL: control
- * tokens are recognised only where all their bytes are trusted.  trusted may be NULL (then the flag
- * counts). */
+/* Marks of a text's bytes. */
+#define KS_MARK_TEXT 0u   /* of a user or file: no control tokens */
+#define KS_MARK_FRAME 1u  /* ours */
+#define KS_MARK_VISUAL 2u /* cuts the text as a control token does; gives one KS_TOKEN_NONE */
+/* Like ks_tokenizer_encode with one mark per byte instead of KS_ENCODE_PARSE_SPECIAL: control
+ * tokens are recognised only where none of their bytes is of KS_MARK_TEXT.  marks may be NULL (then
+ * the flag counts). */
 KS_CHECK ks_status ks_tokenizer_encode_marked(const ks_tokenizer *tok, const char *text,
-                                              const unsigned char *trusted, size_t n,
-                                              uint32_t flags, ks_token_list *out, ks_error *err);
+                                              const unsigned char *marks, size_t n, uint32_t flags,
+                                              ks_token_list *out, ks_error *err);
 
 KS_END_DECLS

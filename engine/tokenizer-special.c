@@ -97,7 +97,7 @@ ks_special_load(ks_tokenizer *tok, ks_error *err)
 typedef struct search {
   const ks_tokenizer *tok;
   const char *text;
-  const unsigned char *trusted;
+  const unsigned char *marks;
   size_t n;
   bool all_trusted;
   uint32_t *owner;
@@ -107,7 +107,7 @@ static bool
 may_match(const search *s, const ks_vocab_entry *e, size_t pos)
 {
   return e->type == KS_TOKEN_USER_DEFINED ||
-         (s->trusted != NULL ? s->trusted[pos] != 0 : s->all_trusted);
+         (s->marks != NULL ? s->marks[pos] != KS_MARK_TEXT : s->all_trusted);
 }
 
 static unsigned char
@@ -193,14 +193,16 @@ claim_all(const search *s, ks_token id)
 }
 
 ks_status
-ks_special_find(const ks_tokenizer *tok, const char *text, const unsigned char *trusted, size_t n,
+ks_special_find(const ks_tokenizer *tok, const char *text, const unsigned char *marks, size_t n,
                 bool all_trusted, uint32_t **out_owner, ks_error *err)
 {
-  search s = {tok, text, trusted, n, all_trusted, NULL};
-  bool any = false;
+  search s = {tok, text, marks, n, all_trusted, NULL};
+  const bool has_visual = marks != NULL && n > 0 && memchr(marks, KS_MARK_VISUAL, n) != NULL;
+  bool any = has_visual;
   bool *occurs;
 
-  if (tok->n_special == 0 || (tok->n_user_defined == 0 && trusted == NULL && !all_trusted)) {
+  if (!has_visual &&
+      (tok->n_special == 0 || (tok->n_user_defined == 0 && marks == NULL && !all_trusted))) {
     *out_owner = NULL;
     return KS_OK;
   }
@@ -215,6 +217,9 @@ ks_special_find(const ks_tokenizer *tok, const char *text, const unsigned char *
       ks_mem_free(occurs);
       return ks_fail(err, KS_ERR_NOMEM, "no memory to tokenize %zu bytes", n);
     }
+    for (size_t pos = 0; has_visual && pos < n; pos++)
+      if (marks[pos] == KS_MARK_VISUAL)
+        s.owner[pos] = KS_OWNER_VISUAL;
     for (uint32_t i = 0; i < tok->n_special; i++)
       if (occurs[tok->special_by_length[i]])
         claim_all(&s, tok->special_by_length[i]);

@@ -183,7 +183,10 @@ encode_fragments(ks_encoding *enc, const char *text, size_t n, const uint32_t *o
     size_t end = pos;
 
     if (owner[pos] >= KS_OWNER_FIRST) {
-      st = ks_token_list_push(enc->out, (ks_token)(owner[pos] - KS_OWNER_FIRST), enc->err);
+      const ks_token id =
+          owner[pos] == KS_OWNER_VISUAL ? KS_TOKEN_NONE : (ks_token)(owner[pos] - KS_OWNER_FIRST);
+
+      st = ks_token_list_push(enc->out, id, enc->err);
       for (end++; end < n && owner[end] == KS_OWNER_INSIDE; end++)
         ;
       after_special = true;
@@ -222,7 +225,7 @@ add_frame(const ks_tokenizer *tok, uint32_t flags, ks_token_list *out, size_t n_
 }
 
 ks_status
-ks_tokenizer_encode_marked(const ks_tokenizer *tok, const char *text, const unsigned char *trusted,
+ks_tokenizer_encode_marked(const ks_tokenizer *tok, const char *text, const unsigned char *marks,
                            size_t n, uint32_t flags, ks_token_list *out, ks_error *err)
 {
   ks_encoding enc = {tok, out, err, NULL, 0};
@@ -232,7 +235,7 @@ ks_tokenizer_encode_marked(const ks_tokenizer *tok, const char *text, const unsi
 
   if (n > MAX_TEXT)
     return ks_fail(err, KS_ERR_ARG, "a text of %zu bytes is too long: split it below 1 GiB", n);
-  st = ks_special_find(tok, text, trusted, n, (flags & KS_ENCODE_PARSE_SPECIAL) != 0, &owner, err);
+  st = ks_special_find(tok, text, marks, n, (flags & KS_ENCODE_PARSE_SPECIAL) != 0, &owner, err);
   if (st == KS_OK)
     st = encode_fragments(&enc, text, n, owner);
   if (st == KS_OK)

@@ -1,7 +1,7 @@
 /* fuzz-chat-template.c - conversations of any bytes in every known format, and any bytes as a
  * template. The input is cut at NULs: part 0 is the model's template text, the others are messages
  * whose first byte gives role and options.  The number of control tokens depends on the roles
- * alone, never on what the messages say. */
+ * alone, never on what the messages say, also with pictures in them. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/chat-template.h"
 #include "engine/gguf-write.h"
@@ -38,6 +38,13 @@ static const char *const controls[] = {
     "<|end_header_id|>",
     "<|system|>",
     "<end_of_utterance>",
+    "<|vision_start|>",
+    "<|vision_end|>",
+    "<start_of_image>",
+    "<end_of_image>",
+    "<fake_token_around_image>",
+    "<global-img>",
+    "<row_1_col_1>",
 };
 #define N_CONTROL (sizeof controls / sizeof controls[0])
 
@@ -128,11 +135,61 @@ check_format(const ks_chat_template *t, const ks_tokenizer *tok, ks_alloc *a,
   size_t n_text = 0;
 
   for (size_t i = 0; i < n; i++)
-    mild[i] = (ks_chat_message){messages[i].role, "x", 1};
+    mild[i] = (ks_chat_message){.role = messages[i].role, .text = "x", .n_bytes = 1};
   require(count_control(t, tok, a, messages, n, options) ==
           count_control(t, tok, a, mild, n, options));
   require(ks_chat_render(t, a, messages, n, options, &text, &n_text, NULL) == KS_OK);
   ks_mem_free(text);
+}
+
+/* The same with a picture and a frame of a video inside every message of a user. */
+static size_t
+count_with_pictures(const ks_chat_template *t, ks_vision_family family, const ks_tokenizer *tok,
+                    ks_alloc *a, const ks_chat_message *messages, size_t n, uint32_t options)
+{
+  ks_chat_visual visuals[MAX_MESSAGE][2];
+  ks_chat_message with[MAX_MESSAGE];
+  size_t n_control = 0, n_none = 0, n_view = 0;
+  ks_chat_slots slots;
+  ks_token_list ids;
+
+  for (size_t i = 0; i < n; i++) {
+    const bool is_user = messages[i].role == KS_ROLE_USER;
+
+    with[i] = messages[i];
+    with[i].visuals = visuals[i];
+    with[i].n_visual = is_user ? 2 : 0;
+    visuals[i][0] = (ks_chat_visual){.at = with[i].n_bytes / 2, .n_view = 1, .view_tok = 3};
+    visuals[i][1] = (ks_chat_visual){
+        .at = with[i].n_bytes, .n_view = 1, .view_tok = 1, .video = 1, .time_s = 0.5};
+    n_view += with[i].n_visual;
+  }
+  ks_token_list_init(&ids, a);
+  ks_chat_slots_init(&slots, a);
+  require(ks_chat_encode_visual(t, family, tok, with, n, options, &ids, &slots, NULL) == KS_OK);
+  for (size_t i = 0; i < ids.n; i++) {
+    n_control += ids.ids[i] >= 256;
+    n_none += ids.ids[i] == KS_TOKEN_NONE;
+  }
+  require(slots.n == n_view && n_none == 2 * n_view);
+  for (size_t i = 0; i < slots.n; i++)
+    require(slots.items[i].first + (size_t)slots.items[i].n_tok <= ids.n &&
+            ids.ids[slots.items[i].first] == KS_TOKEN_NONE);
+  ks_chat_slots_done(&slots);
+  ks_token_list_done(&ids);
+  return n_control;
+}
+
+static void
+check_pictures(const ks_chat_template *t, ks_vision_family family, const ks_tokenizer *tok,
+               ks_alloc *a, const ks_chat_message *messages, size_t n, uint32_t options)
+{
+  ks_chat_message mild[MAX_MESSAGE];
+
+  for (size_t i = 0; i < n; i++)
+    mild[i] = (ks_chat_message){.role = messages[i].role, .text = "x", .n_bytes = 1};
+  require(count_with_pictures(t, family, tok, a, messages, n, options) ==
+          count_with_pictures(t, family, tok, a, mild, n, options));
 }
 
 /* Messages behind the first NUL; text is NUL-terminated behind its n bytes. */
@@ -148,8 +205,8 @@ cut_messages(const char *text, size_t n, ks_chat_message messages[MAX_MESSAGE], 
     if (n_part == 0)
       continue;
     *options = (unsigned char)part[0] >> 2 & 7u;
-    messages[n_message++] =
-        (ks_chat_message){(ks_role)((unsigned char)part[0] % 3), part + 1, n_part - 1};
+    messages[n_message++] = (ks_chat_message){
+        .role = (ks_role)((unsigned char)part[0] % 3), .text = part + 1, .n_bytes = n_part - 1};
     part += n_part;
   }
   return n_message;
@@ -176,6 +233,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
   n_message = cut_messages(text, n, messages, &options);
   check_format(detect(a, text), tok, a, messages, n_message, options);
   check_format(ks_chat_template_find(names[n % 10]), tok, a, messages, n_message, options);
+  check_pictures(ks_chat_template_find(names[n % 10]), (ks_vision_family)(n % KS_N_VISION_FAMILY),
+                 tok, a, messages, n_message, options);
   free(text);
   require(ks_alloc_get_bytes(a, KS_MEM_HOST) == 0);
   ks_alloc_free(a);

@@ -9,7 +9,7 @@
 static ks_chat_message
 say(ks_role role, const char *text)
 {
-  return (ks_chat_message){role, text, strlen(text)};
+  return (ks_chat_message){.role = role, .text = text, .n_bytes = strlen(text)};
 }
 
 static void
@@ -198,7 +198,7 @@ KS_TEST(chat_template, documents_stay_text)
   open_chatml(&v);
   ks_token_list_init(&ids, v.alloc);
   for (size_t n = 0; n < sizeof text; n++) {
-    ks_chat_message m = {KS_ROLE_USER, text + n, sizeof text - 1 - n};
+    ks_chat_message m = {.role = KS_ROLE_USER, .text = text + n, .n_bytes = sizeof text - 1 - n};
     size_t n_control = 0;
 
     ids.n = 0;

@@ -233,6 +233,9 @@ KS_TEST(graph, picked_rows)
 KS_TEST(graph, embeddings_in_place_of_ids)
 {
   float *all = new_logits(), *embd = calloc((size_t)N_TOK * TINY_EMBD, sizeof *embd);
+  const ks_graph_visual visuals[] = {
+      {.first = 5, .n_tok = 6, .embd = embd + 5 * (size_t)TINY_EMBD},
+      {.first = 12, .n_tok = 18, .embd = embd + 12 * (size_t)TINY_EMBD}};
   const float *table_rows;
   ks_kv_table *table = NULL;
   ks_graph *g = NULL;
@@ -251,7 +254,8 @@ KS_TEST(graph, embeddings_in_place_of_ids)
   KS_ASSERT_OK(ks_kv_table_new(f.pool, &table, NULL));
   KS_ASSERT_OK(ks_graph_new(f.a, f.model, NULL, N_TOK, N_TOK, &g, NULL));
   make_plan(&p, &f, 0, N_TOK);
-  p.in.embd = embd;
+  p.in.visuals = visuals;
+  p.in.n_visual = 2;
   run_plan(&f, &p, g, table);
   KS_ASSERT_NEAR(max_diff(ks_graph_get_logits(g, 0), all, (size_t)N_TOK * TINY_VOCAB), 0, 1e-6);
   ks_graph_free(g);
@@ -265,6 +269,8 @@ KS_TEST(graph, embeddings_in_place_of_ids)
 KS_TEST(graph, bad_input)
 {
   static const uint32_t falling[2] = {5, 4}, outside[1] = {8};
+  static const float embd[2 * TINY_EMBD];
+  ks_graph_visual visual = {.first = 3, .n_tok = 1, .embd = embd};
   ks_kv_table *table = NULL;
   ks_graph *g = NULL;
   fixture f;
@@ -284,7 +290,17 @@ KS_TEST(graph, bad_input)
   KS_ASSERT_STATUS(KS_ERR_ARG, ks_graph_run(g, &p.in, table, NULL, NULL, NULL));
   f.ids[3] = KS_TOKEN_NONE; /* and no embeddings */
   KS_ASSERT_STATUS(KS_ERR_ARG, ks_graph_run(g, &p.in, table, NULL, NULL, NULL));
-  f.ids[3] = 1;
+  p.in.visuals = &visual;
+  p.in.n_visual = 1;
+  visual.n_tok = 2; /* one of which has an id */
+  KS_ASSERT_STATUS(KS_ERR_ARG, ks_graph_run(g, &p.in, table, NULL, NULL, NULL));
+  visual = (ks_graph_visual){.first = 3, .n_tok = 1};
+  KS_ASSERT_STATUS(KS_ERR_ARG, ks_graph_run(g, &p.in, table, NULL, NULL, NULL));
+  f.ids[7] = KS_TOKEN_NONE; /* filled as far as the pass goes, and one too far */
+  visual = (ks_graph_visual){.first = 7, .n_tok = 2, .embd = embd};
+  KS_ASSERT_STATUS(KS_ERR_ARG, ks_graph_run(g, &p.in, table, NULL, NULL, NULL));
+  p.in.n_visual = 0;
+  f.ids[3] = f.ids[7] = 1;
   p.in.logit_rows = falling;
   p.in.n_logit = 2;
   KS_ASSERT_STATUS(KS_ERR_ARG, ks_graph_run(g, &p.in, table, NULL, NULL, NULL));

@@ -177,12 +177,15 @@ def attention(c, w, layer, h, n_ctx):
             k[t, i] = rotate(k[t, i], t, freq, mag, halves)
     out = np.zeros((n_tok, n_head, dim))
     for t in range(n_tok):
-        first = max(0, t - c["window"] + 1) if local else 0
+        first, end = max(0, t - c["window"] + 1) if local else 0, t + 1
+        for begin, behind in c.get("views", []):  # of pictures: seen both ways, in windows too
+            if begin <= t < behind:
+                first, end = min(first, begin), behind
         for i in range(n_head):
             g = i // (n_head // n_kv)
-            s = k[first:t + 1, g] @ q[t, i] / math.sqrt(dim)
+            s = k[first:end, g] @ q[t, i] / math.sqrt(dim)
             p = np.exp(s - s.max())
-            out[t, i] = (p / p.sum()) @ v[first:t + 1, g]
+            out[t, i] = (p / p.sum()) @ v[first:end, g]
     return out.reshape(n_tok, n_head * dim) @ w["attn_output.weight"].T
 
 
@@ -195,10 +198,13 @@ def feed_forward(c, w, h):
     return (act(gate) * up) @ w["ffn_down.weight"].T
 
 
-def forward(c, tensors, ids, n_ctx):
+def forward(c, tensors, ids, n_ctx, seen=None):
+    """seen: place -> row that comes from a picture instead of the embedding table, never scaled."""
     x = tensors["token_embd.weight"][ids]
     if c["arch"] == "gemma3":
         x = x * math.sqrt(c["n_embd"])
+    for place, row in (seen or {}).items():
+        x[place] = row
     taps = {"embed_last": x[-1].copy(), "layer_out_last": []}
     for layer in range(c["n_layer"]):
         prefix = "blk.%d." % layer

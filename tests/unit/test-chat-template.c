@@ -235,29 +235,244 @@ KS_TEST(chat_template, close)
   tiny_done(&v);
 }
 
+/* ---- pictures ---- */
+
+static ks_chat_visual
+picture(size_t at, uint32_t view_tok)
+{
+  return (ks_chat_visual){
+      .at = at, .tile_rows = 1, .tile_cols = 1, .n_view = 1, .view_tok = view_tok};
+}
+
+static ks_chat_visual
+frame(size_t at, uint32_t video, double time_s)
+{
+  ks_chat_visual v = picture(at, 2);
+
+  v.video = video;
+  v.time_s = time_s;
+  return v;
+}
+
+static ks_chat_message
+show(const char *text, const ks_chat_visual *visuals, uint32_t n_visual)
+{
+  ks_chat_message m = say(KS_ROLE_USER, text);
+
+  m.visuals = visuals;
+  m.n_visual = n_visual;
+  return m;
+}
+
+/* One message as text, each visual token a star; slots may be NULL. */
+static void
+expect_shown(const char *name, ks_vision_family family, const ks_chat_message *m, const char *want,
+             ks_chat_slots *out_slots)
+{
+  const ks_chat_template *t = ks_chat_template_find(name);
+  ks_token_list ids;
+  ks_chat_slots slots;
+  char got[1024] = "";
+  size_t n_got = 0;
+  tiny_vocab v;
+
+  open_chatml(&v);
+  ks_token_list_init(&ids, v.alloc);
+  ks_chat_slots_init(&slots, v.alloc);
+  KS_ASSERT_OK(ks_chat_encode_visual(t, family, v.tok, m, 1, KS_CHAT_GENERATE, &ids, &slots, NULL));
+  for (size_t i = 0; i < ids.n; i++) {
+    size_t n = 1;
+    const char *piece =
+        ids.ids[i] == KS_TOKEN_NONE ? "*" : ks_tokenizer_get_piece(v.tok, ids.ids[i], true, &n);
+
+    KS_ASSERT_LT(n_got + n, sizeof got);
+    memcpy(got + n_got, piece, n);
+    n_got += n;
+  }
+  KS_ASSERT_STR(got, want);
+  for (size_t i = 0; i < slots.n; i++)
+    for (uint32_t k = 0; k < slots.items[i].n_tok; k++)
+      KS_ASSERT_EQ(ids.ids[slots.items[i].first + k], KS_TOKEN_NONE);
+  if (out_slots != NULL)
+    for (size_t i = 0; i < slots.n && i < out_slots->n; i++)
+      out_slots->items[i] = slots.items[i];
+  ks_chat_slots_done(&slots);
+  ks_token_list_done(&ids);
+  tiny_done(&v);
+}
+
+#define FAKE "<fake_token_around_image>"
+
+/* Each family's frame, at the beginning, inside and at the end of a text; tiles in rows. */
+KS_TEST(chat_template, pictures)
+{
+  ks_chat_visual v[2] = {picture(0, 3), picture(2, 1)};
+  ks_chat_message m = show("ab", v, 2);
+
+  expect_shown("llava", KS_VISION_LLAVA, &m, "USER: ***\nab*\n ASSISTANT:", NULL);
+  expect_shown("smolvlm", KS_VISION_IDEFICS3, &m,
+               "User:" FAKE "<global-img>***" FAKE "ab" FAKE "<global-img>*" FAKE
+               "<end_of_utterance>\nAssistant:",
+               NULL);
+  expect_shown("chatml", KS_VISION_QWEN2VL, &m,
+               "<|im_start|>user\n<|vision_start|>***<|vision_end|>ab<|vision_start|>*"
+               "<|vision_end|><|im_end|>\n<|im_start|>assistant\n",
+               NULL);
+  v[0].at = 1;
+  expect_shown("smolvlm", KS_VISION_IDEFICS3, &m,
+               "User: a" FAKE "<global-img>***" FAKE "b" FAKE "<global-img>*" FAKE
+               "<end_of_utterance>\nAssistant:",
+               NULL);
+  v[0] = (ks_chat_visual){
+      .tile_rows = 2, .tile_cols = 2, .has_overview = true, .n_view = 5, .view_tok = 2};
+  m.n_visual = 1;
+  expect_shown("smolvlm", KS_VISION_IDEFICS3, &m,
+               "User:" FAKE "<row_1_col_1>**" FAKE "<row_1_col_2>**\n" FAKE "<row_2_col_1>**" FAKE
+               "<row_2_col_2>**\n\n" FAKE "<global-img>**" FAKE "ab<end_of_utterance>\nAssistant:",
+               NULL);
+  v[0] = picture(4, 2);
+  m = show("  a   b \n", v, 1);
+  expect_shown("gemma3", KS_VISION_GEMMA3, &m,
+               "<start_of_turn>user\na\n\n<start_of_image>**<end_of_image>\n\nb"
+               "<end_of_turn>\n<start_of_turn>model\n",
+               NULL);
+}
+
+/* Videos: times in words, rounded as Python writes them, or in positions that count from the first
+ * frame; two videos and a picture do not mix. */
+KS_TEST(chat_template, videos)
+{
+  ks_chat_visual v[] = {frame(0, 1, 0.25), frame(0, 1, 0.35), frame(0, 1, 2.75), frame(0, 2, 125.5),
+                        picture(0, 1)};
+  ks_chat_slot got[5];
+  ks_chat_slots slots = {.items = got, .n = 5};
+  ks_chat_message m = show("", v, 5);
+  static const uint32_t half_steps[] = {0, 0, 5, 0, 0}, steps[] = {0, 1, 2, 0, 0};
+
+  expect_shown("chatml", KS_VISION_QWEN3VL, &m,
+               "<|im_start|>user\n<0.2 seconds><|vision_start|>**<|vision_end|>"
+               "<0.3 seconds><|vision_start|>**<|vision_end|>"
+               "<2.8 seconds><|vision_start|>**<|vision_end|>"
+               "<125.5 seconds><|vision_start|>**<|vision_end|>"
+               "<|vision_start|>*<|vision_end|><|im_end|>\n<|im_start|>assistant\n",
+               &slots);
+  for (uint32_t i = 0; i < 5; i++)
+    KS_ASSERT(!got[i].follows && got[i].t_shift == 0 && got[i].visual == i);
+  for (int family = KS_VISION_QWEN2VL; family <= KS_VISION_QWEN25VL; family++) {
+    const uint32_t *want = family == KS_VISION_QWEN2VL ? steps : half_steps;
+
+    expect_shown("chatml", (ks_vision_family)family, &m,
+                 "<|im_start|>user\n<|vision_start|>******<|vision_end|>"
+                 "<|vision_start|>**<|vision_end|><|vision_start|>*<|vision_end|><|im_end|>\n"
+                 "<|im_start|>assistant\n",
+                 &slots);
+    for (uint32_t i = 0; i < 5; i++)
+      KS_ASSERT(got[i].follows == (i == 1 || i == 2) && got[i].t_shift == want[i]);
+  }
+  m = show("", v + 3, 1);
+  expect_shown("llava", KS_VISION_LLAVA, &m, "USER: \nFrame from 02:05:**\n ASSISTANT:", NULL);
+}
+
+/* What cannot be laid out is refused, and the list keeps what it held. */
+KS_TEST(chat_template, wrong_pictures)
+{
+  const ks_chat_template *t = ks_chat_template_find("chatml");
+  ks_chat_visual good[2] = {picture(0, 2), picture(1, 2)}, v[2];
+  ks_chat_message m = show("ab", v, 2);
+  ks_token_list ids;
+  ks_chat_slots slots;
+  char *text = NULL;
+  size_t n_text = 0;
+  tiny_vocab voc;
+
+  open_chatml(&voc);
+  ks_token_list_init(&ids, voc.alloc);
+  ks_chat_slots_init(&slots, voc.alloc);
+  KS_ASSERT_OK(ks_token_list_push(&ids, 7, NULL));
+  for (int i = 0; i < 9; i++) {
+    ks_vision_family family = KS_VISION_QWEN25VL;
+
+    memcpy(v, good, sizeof v);
+    m.role = KS_ROLE_USER;
+    switch (i) {
+    case 0:
+      v[1].at = 3;
+      break; /* behind the text */
+    case 1:
+      v[0].at = 2;
+      break; /* places fall */
+    case 2:
+      v[0].view_tok = 0;
+      break;
+    case 3:
+      v[0].n_view = 2;
+      break; /* tiles in a family without them */
+    case 4:
+      m.role = KS_ROLE_ASSISTANT;
+      break;
+    case 5:
+      v[0].video = v[1].video = 3;
+      break; /* one video in two places */
+    case 6:
+      v[0] = frame(0, 1, 2.0), v[1] = frame(0, 1, 1.0);
+      break;
+    case 7:
+      v[0] = frame(0, 1, NAN);
+      break;
+    default: /* views that are not all tiles */
+      family = KS_VISION_IDEFICS3;
+      v[0] = (ks_chat_visual){
+          .tile_rows = 2, .tile_cols = 2, .has_overview = true, .n_view = 4, .view_tok = 1};
+    }
+    KS_ASSERT_STATUS(KS_ERR_ARG,
+                     ks_chat_encode_visual(t, family, voc.tok, &m, 1, 0, &ids, &slots, NULL));
+    KS_ASSERT(ids.n == 1 && ids.ids[0] == 7 && slots.n == 0);
+  }
+  memcpy(v, good, sizeof v);
+  m.role = KS_ROLE_USER;
+  KS_ASSERT_STATUS(KS_ERR_ARG, ks_chat_encode(t, voc.tok, &m, 1, 0, &ids, NULL));
+  KS_ASSERT_STATUS(KS_ERR_ARG, ks_chat_render(t, voc.alloc, &m, 1, 0, &text, &n_text, NULL));
+  KS_ASSERT_OK(ks_chat_encode_visual(t, KS_VISION_QWEN25VL, voc.tok, &m, 1, 0, &ids, &slots, NULL));
+  KS_ASSERT(slots.n == 2 && slots.items[1].message == 0 && slots.items[1].visual == 1);
+  KS_ASSERT_STR(ks_chat_find_missing_token(KS_VISION_QWEN25VL, voc.tok), "<|vision_start|>");
+  KS_ASSERT(ks_chat_find_missing_token(KS_VISION_LLAVA, voc.tok) == NULL);
+  ks_chat_slots_done(&slots);
+  ks_token_list_done(&ids);
+  tiny_done(&voc);
+}
+
 /* Every single allocation may fail: a status, the list as it was, nothing leaks. */
 KS_TEST(chat_template, out_of_memory_sweep)
 {
   const ks_chat_template *t = ks_chat_template_find("qwen2.5");
-  ks_chat_message m = say(KS_ROLE_USER, "some text");
+  const ks_chat_visual shown = picture(4, 900);
+  ks_chat_message m = say(KS_ROLE_USER, "some text"), seen = show("some text", &shown, 1);
   ks_alloc *a = ks_alloc_new();
   tiny_vocab v;
 
   open_chatml(&v);
   for (int i = 0;; i++) {
+    ks_chat_slots slots;
     ks_token_list ids;
     char *text = NULL;
     size_t n = 0;
     ks_status st;
 
     ks_token_list_init(&ids, a);
+    ks_chat_slots_init(&slots, a);
     ks_alloc_fail_after(a, i);
     st = ks_chat_encode(t, v.tok, &m, 1, FIRST_TURN, &ids, NULL);
     if (st != KS_OK)
       KS_ASSERT_EQ(ids.n, 0);
+    ids.n = 0;
+    if (st == KS_OK)
+      st = ks_chat_encode_visual(t, KS_VISION_QWEN25VL, v.tok, &seen, 1, FIRST_TURN, &ids, &slots,
+                                 NULL);
+    KS_ASSERT(st == KS_OK ? ids.n > 900 && slots.n == 1 : ids.n == 0 && slots.n == 0);
     if (st == KS_OK)
       st = ks_chat_render(t, a, &m, 1, FIRST_TURN, &text, &n, NULL);
     ks_mem_free(text);
+    ks_chat_slots_done(&slots);
     ks_token_list_done(&ids);
     KS_ASSERT_EQ(ks_alloc_get_bytes(a, KS_MEM_HOST), 0);
     if (st == KS_OK) {

@@ -1,12 +1,27 @@
 /* test-oom.c - every allocation of a whole run fails once: loading a model and its gate, prefill
- * with evictions, decode, a smaller budget.  Each run ends with a clean status, the checkers hold,
- * nothing leaks, and what was finished before the failure can go on. */
+ * with evictions, decode, a picture, a smaller budget.  Each run ends with a clean status, the
+ * checkers hold, nothing leaks, and what was finished before the failure can go on. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/timeline.h"
 
 #include "tests/unit/timeline-fixture.h"
 
 #define P 4u
+
+/* Text with a picture of 2 x 3 inside. */
+static ks_status
+see_picture(ks_timeline *tl)
+{
+  static const float embd[6 * 256];
+  const ks_visual_run run = {
+      .first = 2, .n_tok = 6, .embd = embd, .grid_rows = 2, .grid_cols = 3, .attachment = 1};
+  ks_token ids[10];
+
+  memcpy(ids, tl_ids(4), sizeof ids);
+  for (uint32_t i = 0; i < run.n_tok; i++)
+    ids[run.first + i] = KS_TOKEN_NONE;
+  return ks_timeline_eval_visual(tl, ids, 10, &run, 1, NULL, NULL);
+}
 
 /* The run after loading; out_tl is set once there is a timeline. */
 static ks_status
@@ -24,6 +39,8 @@ use_model(tl_fixture *f, ks_timeline **out_tl)
     st = ks_timeline_eval(*out_tl, tl_ids(1), 30, NULL, NULL);
   for (uint32_t i = 0; st == KS_OK && i < 4; i++)
     st = ks_timeline_eval(*out_tl, tl_ids(2) + i, 1, NULL, NULL);
+  if (st == KS_OK)
+    st = see_picture(*out_tl);
   if (st == KS_OK)
     st = ks_timeline_set_budget(*out_tl, 8 * 6 * f->layout.page_bytes, NULL);
   return st;

@@ -1,8 +1,8 @@
 /* test-logits.c - token ids to logits and inner activations, against the reference of every case.
  * A text case is a folder with model.gguf and arrays X.input_ids and X.logits whose ids hold no
  * image; a quantised case has one input_ids, and T.logits for a file NAME-T.gguf. Cases with images
- * are those of test-visual-logits.c: listed, not counted. The model is opened with the case's length
- * as its context, as the reference chose its rotation. */
+ * are those of test-visual-logits.c: listed, not counted. The model is opened with the case's
+ * length as its context, as the reference chose its rotation. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/golden/golden-case.h"
 #include "tests/golden/graph-runner.h"

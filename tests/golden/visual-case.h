@@ -73,7 +73,7 @@ visual_case_find(const visual_case *v, const char *part)
 static inline void
 visual_set_sizes(visual_picture *p, const cJSON *image)
 {
-  const cJSON *thw = cJSON_GetObjectItemCaseSensitive(image, "grid_thw");
+  const cJSON *patches = cJSON_GetObjectItemCaseSensitive(image, "grid_thw");
   const cJSON *grid = cJSON_GetObjectItemCaseSensitive(image, "grid");
   const uint32_t view_tok = visual_number(image, "tokens_per_tile", p->n_tok);
   uint32_t side = 1;
@@ -84,9 +84,9 @@ visual_set_sizes(visual_picture *p, const cJSON *image)
   while (side * side < view_tok)
     side++;
   p->grid_rows = p->grid_cols = side;
-  if (thw != NULL) {
-    p->grid_rows = (uint32_t)cJSON_GetArrayItem(thw, 1)->valuedouble / 2;
-    p->grid_cols = (uint32_t)cJSON_GetArrayItem(thw, 2)->valuedouble / 2;
+  if (patches != NULL) {
+    p->grid_rows = (uint32_t)cJSON_GetArrayItem(patches, 1)->valuedouble / 2;
+    p->grid_cols = (uint32_t)cJSON_GetArrayItem(patches, 2)->valuedouble / 2;
   } else if (grid != NULL) {
     p->grid_rows = (uint32_t)cJSON_GetArrayItem(grid, 0)->valuedouble;
     p->grid_cols = (uint32_t)cJSON_GetArrayItem(grid, 1)->valuedouble;

@@ -373,11 +373,53 @@ KS_TEST(chat_template, videos)
   expect_shown("llava", KS_VISION_LLAVA, &m, "USER: \nFrame from 02:05:**\n ASSISTANT:", NULL);
 }
 
+/* Wrong pictures number i of WRONG_PICTURES in a message of "ab". */
+#define WRONG_PICTURES 9
+
+static ks_vision_family
+make_wrong(int i, ks_chat_message *m, ks_chat_visual v[2])
+{
+  v[0] = picture(0, 2);
+  v[1] = picture(1, 2);
+  *m = show("ab", v, 2);
+  switch (i) {
+  case 0:
+    v[1].at = 3;
+    break; /* behind the text */
+  case 1:
+    v[0].at = 2;
+    break; /* places fall */
+  case 2:
+    v[0].view_tok = 0;
+    break;
+  case 3:
+    v[0].n_view = 2;
+    break; /* tiles in a family without them */
+  case 4:
+    m->role = KS_ROLE_ASSISTANT;
+    break;
+  case 5:
+    v[0].video = v[1].video = 3;
+    break; /* one video in two places */
+  case 6:
+    v[0] = frame(0, 1, 2.0), v[1] = frame(0, 1, 1.0);
+    break;
+  case 7:
+    v[0] = frame(0, 1, NAN);
+    break;
+  default: /* views that are not all tiles */
+    v[0] = (ks_chat_visual){
+        .tile_rows = 2, .tile_cols = 2, .has_overview = true, .n_view = 4, .view_tok = 1};
+    return KS_VISION_IDEFICS3;
+  }
+  return KS_VISION_QWEN25VL;
+}
+
 /* What cannot be laid out is refused, and the list keeps what it held. */
 KS_TEST(chat_template, wrong_pictures)
 {
   const ks_chat_template *t = ks_chat_template_find("chatml");
-  ks_chat_visual good[2] = {picture(0, 2), picture(1, 2)}, v[2];
+  ks_chat_visual v[2] = {picture(0, 2), picture(1, 2)};
   ks_chat_message m = show("ab", v, 2);
   ks_token_list ids;
   ks_chat_slots slots;
@@ -389,49 +431,18 @@ KS_TEST(chat_template, wrong_pictures)
   ks_token_list_init(&ids, voc.alloc);
   ks_chat_slots_init(&slots, voc.alloc);
   KS_ASSERT_OK(ks_token_list_push(&ids, 7, NULL));
-  for (int i = 0; i < 9; i++) {
-    ks_vision_family family = KS_VISION_QWEN25VL;
+  KS_ASSERT_STATUS(KS_ERR_ARG, ks_chat_encode(t, voc.tok, &m, 1, 0, &ids, NULL));
+  KS_ASSERT_STATUS(KS_ERR_ARG, ks_chat_render(t, voc.alloc, &m, 1, 0, &text, &n_text, NULL));
+  for (int i = 0; i < WRONG_PICTURES; i++) {
+    const ks_vision_family family = make_wrong(i, &m, v);
 
-    memcpy(v, good, sizeof v);
-    m.role = KS_ROLE_USER;
-    switch (i) {
-    case 0:
-      v[1].at = 3;
-      break; /* behind the text */
-    case 1:
-      v[0].at = 2;
-      break; /* places fall */
-    case 2:
-      v[0].view_tok = 0;
-      break;
-    case 3:
-      v[0].n_view = 2;
-      break; /* tiles in a family without them */
-    case 4:
-      m.role = KS_ROLE_ASSISTANT;
-      break;
-    case 5:
-      v[0].video = v[1].video = 3;
-      break; /* one video in two places */
-    case 6:
-      v[0] = frame(0, 1, 2.0), v[1] = frame(0, 1, 1.0);
-      break;
-    case 7:
-      v[0] = frame(0, 1, NAN);
-      break;
-    default: /* views that are not all tiles */
-      family = KS_VISION_IDEFICS3;
-      v[0] = (ks_chat_visual){
-          .tile_rows = 2, .tile_cols = 2, .has_overview = true, .n_view = 4, .view_tok = 1};
-    }
     KS_ASSERT_STATUS(KS_ERR_ARG,
                      ks_chat_encode_visual(t, family, voc.tok, &m, 1, 0, &ids, &slots, NULL));
     KS_ASSERT(ids.n == 1 && ids.ids[0] == 7 && slots.n == 0);
   }
-  memcpy(v, good, sizeof v);
-  m.role = KS_ROLE_USER;
-  KS_ASSERT_STATUS(KS_ERR_ARG, ks_chat_encode(t, voc.tok, &m, 1, 0, &ids, NULL));
-  KS_ASSERT_STATUS(KS_ERR_ARG, ks_chat_render(t, voc.alloc, &m, 1, 0, &text, &n_text, NULL));
+  v[0] = picture(0, 2);
+  v[1] = picture(1, 2);
+  m = show("ab", v, 2);
   KS_ASSERT_OK(ks_chat_encode_visual(t, KS_VISION_QWEN25VL, voc.tok, &m, 1, 0, &ids, &slots, NULL));
   KS_ASSERT(slots.n == 2 && slots.items[1].message == 0 && slots.items[1].visual == 1);
   KS_ASSERT_STR(ks_chat_find_missing_token(KS_VISION_QWEN25VL, voc.tok), "<|vision_start|>");

@@ -13,7 +13,7 @@ typedef struct {
 static const char *const roles[] = {"system", "user", "assistant"};
 static const char *const states[] = {"complete", "streaming",   "stopped",
                                      "limit",    "interrupted", "failed"};
-static const char *const kinds[] = {"text", "pdf", "image"};
+static const char *const kinds[] = {"text", "pdf", "image", "video", "document"};
 
 /* What is to be said about how a message ended; "" for nothing. */
 static const char *

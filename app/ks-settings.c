@@ -26,21 +26,28 @@ static const struct {
     {"budget", "s", "''"},
     {"color-scheme", "s", "'system'"},
     {"compute-mode", "s", "'fast'"},
+    {"embedding-disk", "u", "1024"},
+    {"embedding-memory", "u", "64"},
     {"kv-budget", "s", "''"},
     {"last-session", "x", "0"},
     {"max-tokens", "u", "512"},
     {"memory-visible", "b", "false"},
     {"min-p", "d", "0.05"},
+    {"mmproj", "a{ss}", "{}"},
     {"model", "s", "''"},
     {"n-thread", "u", "0"},
+    {"picture-max-pixels", "u", "0"},
+    {"picture-min-pixels", "u", "0"},
     {"policy", "s", "''"},
     {"repeat-penalty", "d", "1"},
     {"seed", "x", "-1"},
     {"sidebar-visible", "b", "true"},
+    {"split-pictures", "b", "true"},
     {"system-prompt", "s", "''"},
     {"temperature", "d", "0.3"},
     {"top-k", "i", "40"},
     {"top-p", "d", "0.95"},
+    {"video-frames", "u", "16"},
     {"window-height", "i", "760"},
     {"window-maximized", "b", "false"},
     {"window-width", "i", "1100"},
@@ -426,6 +433,87 @@ ks_settings_get_seed (KsSettings *self)
   g_return_val_if_fail (KS_IS_SETTINGS (self), -1);
   value = get_value (self, "seed");
   return MAX (g_variant_get_int64 (value), -1);
+}
+
+GVariant *
+ks_settings_dup_mmproj_choices (KsSettings *self)
+{
+  g_return_val_if_fail (KS_IS_SETTINGS (self), NULL);
+  return get_value (self, "mmproj");
+}
+
+void
+ks_settings_set_mmproj (KsSettings *self, const char *model_path, const char *mmproj)
+{
+  g_autofree char *key = NULL, *value = NULL;
+  g_autoptr (GVariant) old = NULL;
+  GVariantBuilder builder;
+  GVariantIter iter;
+  const char *path, *tower;
+
+  g_return_if_fail (KS_IS_SETTINGS (self) && model_path != NULL);
+  key = g_utf8_make_valid (model_path, -1);
+  value = mmproj != NULL ? g_utf8_make_valid (mmproj, -1) : NULL;
+  old = get_value (self, "mmproj");
+  g_variant_builder_init (&builder, G_VARIANT_TYPE ("a{ss}"));
+  g_variant_iter_init (&iter, old);
+  while (g_variant_iter_next (&iter, "{&s&s}", &path, &tower))
+    if (!g_str_equal (path, key))
+      g_variant_builder_add (&builder, "{ss}", path, tower);
+  if (value != NULL)
+    g_variant_builder_add (&builder, "{ss}", key, value);
+  set_value (self, "mmproj", g_variant_builder_end (&builder));
+}
+
+guint
+ks_settings_get_picture_min_pixels (KsSettings *self)
+{
+  g_return_val_if_fail (KS_IS_SETTINGS (self), 0);
+  return get_uint (self, "picture-min-pixels");
+}
+
+guint
+ks_settings_get_picture_max_pixels (KsSettings *self)
+{
+  g_return_val_if_fail (KS_IS_SETTINGS (self), 0);
+  return get_uint (self, "picture-max-pixels");
+}
+
+gboolean
+ks_settings_get_split_pictures (KsSettings *self)
+{
+  g_autoptr (GVariant) value = NULL;
+
+  g_return_val_if_fail (KS_IS_SETTINGS (self), TRUE);
+  value = get_value (self, "split-pictures");
+  return g_variant_get_boolean (value);
+}
+
+static guint64
+get_mib (KsSettings *self, const char *key)
+{
+  return (guint64)get_uint (self, key) << 20;
+}
+
+guint64
+ks_settings_get_embedding_memory_bytes (KsSettings *self)
+{
+  g_return_val_if_fail (KS_IS_SETTINGS (self), 0);
+  return get_mib (self, "embedding-memory");
+}
+
+guint64
+ks_settings_get_embedding_disk_bytes (KsSettings *self)
+{
+  g_return_val_if_fail (KS_IS_SETTINGS (self), 0);
+  return get_mib (self, "embedding-disk");
+}
+
+guint
+ks_settings_get_video_frames (KsSettings *self)
+{
+  g_return_val_if_fail (KS_IS_SETTINGS (self), 1);
+  return MAX (get_uint (self, "video-frames"), 1);
 }
 
 static gboolean

@@ -59,6 +59,22 @@ guint ks_settings_get_top_k (KsSettings *self);
 /* -1 = another one for each answer. */
 gint64 ks_settings_get_seed (KsSettings *self);
 
+/* Vision towers that were chosen: a{ss}, full path of a model -> path of its mmproj file, "" = it
+ * stays blind. (transfer full) */
+GVariant *ks_settings_dup_mmproj_choices (KsSettings *self);
+/* mmproj NULL = no choice: the likeliest in the model's folder. */
+void ks_settings_set_mmproj (KsSettings *self, const char *model_path, const char *mmproj);
+/* Pixels of a picture at least and at most, for models of free sizes; 0 = the model's own. */
+guint ks_settings_get_picture_min_pixels (KsSettings *self);
+guint ks_settings_get_picture_max_pixels (KsSettings *self);
+/* FALSE: models that look at tiles see the whole picture once. */
+gboolean ks_settings_get_split_pictures (KsSettings *self);
+/* For pictures that were looked at: in memory, inside the target, and on the disk. */
+guint64 ks_settings_get_embedding_memory_bytes (KsSettings *self);
+guint64 ks_settings_get_embedding_disk_bytes (KsSettings *self);
+/* Frames of a video that go to the model. */
+guint ks_settings_get_video_frames (KsSettings *self);
+
 /* What a key reads as where there is no schema; NULL for no key of ours.  (transfer full) */
 GVariant *ks_settings_dup_built_in (const char *key);
 guint ks_settings_get_n_built_in (void); /* keys */

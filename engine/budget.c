@@ -38,7 +38,7 @@ typedef struct frame {
   const ks_model *model;
   const ks_kv_layout *layout;
   const ks_gate *gate;
-  uint64_t n_stream, fixed_bytes; /* weights and gate */
+  uint64_t n_stream, fixed_bytes; /* weights, gate and what else there is */
   uint64_t own_bytes;             /* what the device takes for passes of the longest chunk */
   uint32_t buffer;
   uint32_t least_chunk; /* passes are never planned shorter */
@@ -237,7 +237,7 @@ ks_budget_make_plan(const ks_model *model, const ks_gate *gate, const ks_kv_layo
              .layout = layout,
              .gate = gate,
              .n_stream = (uint64_t)layout->n_layer * layout->n_kv_head,
-             .fixed_bytes = ks_model_get_weight_bytes(model) + gate_bytes,
+             .fixed_bytes = ks_model_get_weight_bytes(model) + gate_bytes + request->other_bytes,
              .buffer = buffer,
              .least_chunk = request->view_tok > buffer ? request->view_tok : buffer};
   const int n_set = (request->total_bytes > 0) + (request->kv_bytes > 0) + (request->entries > 0);
@@ -250,7 +250,8 @@ ks_budget_make_plan(const ks_model *model, const ks_gate *gate, const ks_kv_layo
   if (buffer == 0 || chunk < buffer)
     return ks_fail(err, KS_ERR_ARG, "the chunk (%u) must be at least the buffer (%u), and that 1",
                    chunk, buffer);
-  if (request->total_bytes > UINT64_MAX / 16 || request->kv_bytes > UINT64_MAX / 16)
+  if (request->total_bytes > UINT64_MAX / 16 || request->kv_bytes > UINT64_MAX / 16 ||
+      request->other_bytes > UINT64_MAX / 16)
     return ks_fail(err, KS_ERR_ARG, "no machine has that much memory; set a smaller budget");
   if (chunk < f.least_chunk)
     chunk = f.least_chunk;
@@ -271,6 +272,7 @@ ks_budget_make_plan(const ks_model *model, const ks_gate *gate, const ks_kv_layo
   plan.least_bytes = least_total(&f);
   plan.weight_bytes = ks_model_get_weight_bytes(model);
   plan.gate_bytes = gate_bytes;
+  plan.other_bytes = request->other_bytes;
   plan.total_bytes = f.fixed_bytes + plan.scratch_bytes + plan.kv_bytes;
   plan.entries_per_stream = (double)plan.n_keep / (double)f.n_stream;
   *out = plan;

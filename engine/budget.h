@@ -20,10 +20,11 @@ typedef struct ks_budget_request {
   uint64_t entries;     /* --entries: M, the average per stream */
   uint32_t view_tok;    /* tokens that one pass must have room for: a view of a picture where its
                            tokens see each other both ways (Gemma 3); 0 = none */
+  uint64_t other_bytes; /* what else the total pays for: a vision tower, its scratch and results */
 } ks_budget_request;
 
 typedef struct ks_budget_plan {
-  uint64_t weight_bytes, gate_bytes, kv_bytes, total_bytes;
+  uint64_t weight_bytes, gate_bytes, kv_bytes, other_bytes, total_bytes;
   uint64_t scratch_bytes;    /* activations, what the device takes for its steps, ranking */
   uint64_t n_page, n_keep;   /* N and K */
   uint32_t chunk, buffer;    /* C may be lowered to make a small target work */

@@ -5,9 +5,10 @@
 struct _KsAttachment {
   GObject parent_instance;
   KsAttachmentKind kind;
-  char *name, *hash, *text_hash;
+  char *name, *hash, *text_hash, *reading;
   guint64 n_bytes;
   guint n_pages, width_px, height_px;
+  gint64 duration_us;
 };
 
 G_DEFINE_FINAL_TYPE (KsAttachment, ks_attachment, G_TYPE_OBJECT)
@@ -20,6 +21,7 @@ ks_attachment_finalize (GObject *object)
   g_free (self->name);
   g_free (self->hash);
   g_free (self->text_hash);
+  g_free (self->reading);
   G_OBJECT_CLASS (ks_attachment_parent_class)->finalize (object);
 }
 
@@ -51,6 +53,20 @@ ks_attachment_new (KsAttachmentKind kind, const char *name, const char *hash, gu
   self->width_px = width_px;
   self->height_px = height_px;
   return self;
+}
+
+KsAttachment *
+ks_attachment_copy_with (KsAttachment *self, const char *reading, const char *text_hash,
+                         gint64 duration_us)
+{
+  KsAttachment *copy;
+
+  g_return_val_if_fail (KS_IS_ATTACHMENT (self), NULL);
+  copy = ks_attachment_new (self->kind, self->name, self->hash, self->n_bytes, text_hash,
+                            self->n_pages, self->width_px, self->height_px);
+  copy->reading = g_strdup (reading);
+  copy->duration_us = duration_us;
+  return copy;
 }
 
 KsAttachmentKind
@@ -107,4 +123,18 @@ ks_attachment_get_height_px (KsAttachment *self)
 {
   g_return_val_if_fail (KS_IS_ATTACHMENT (self), 0);
   return self->height_px;
+}
+
+const char *
+ks_attachment_get_reading (KsAttachment *self)
+{
+  g_return_val_if_fail (KS_IS_ATTACHMENT (self), NULL);
+  return self->reading;
+}
+
+gint64
+ks_attachment_get_duration_us (KsAttachment *self)
+{
+  g_return_val_if_fail (KS_IS_ATTACHMENT (self), 0);
+  return self->duration_us;
 }

@@ -18,7 +18,7 @@
 const char *const ks_bundle_roles[] = {"system", "user", "assistant"};
 const char *const ks_bundle_states[] = {"complete", "streaming",   "stopped",
                                         "limit",    "interrupted", "failed"};
-const char *const ks_bundle_kinds[] = {"text", "pdf", "image"};
+const char *const ks_bundle_kinds[] = {"text", "pdf", "image", "video", "document"};
 
 G_STATIC_ASSERT (G_N_ELEMENTS (ks_bundle_roles) == KS_BUNDLE_N_ROLES);
 G_STATIC_ASSERT (G_N_ELEMENTS (ks_bundle_states) == KS_BUNDLE_N_STATES);
@@ -323,12 +323,12 @@ static gboolean
 read_attachment (KsBundle *bundle, KsMessage *message, const cJSON *object, GHashTable *used,
                  GError **error)
 {
-  static const char *const keys[] = {"kind",        "name",    "sha256",   "n_bytes",
-                                     "text_sha256", "n_pages", "width_px", "height_px"};
-  const char *name = NULL, *hash = NULL, *text_hash = NULL;
+  static const char *const keys[] = {"kind",    "name",     "sha256",    "n_bytes", "text_sha256",
+                                     "n_pages", "width_px", "height_px", "reading", "duration_us"};
+  const char *name = NULL, *hash = NULL, *text_hash = NULL, *reading = NULL;
   guint kind = 0, n_pages = 0, width_px = 0, height_px = 0;
-  gint64 n_bytes = 0;
-  g_autoptr (KsAttachment) attachment = NULL;
+  gint64 n_bytes = 0, duration_us = 0;
+  g_autoptr (KsAttachment) attachment = NULL, read = NULL;
 
   if (!check_object (object, "an attachment", keys, G_N_ELEMENTS (keys), error) ||
       !read_word (object, "kind", ks_bundle_kinds, KS_BUNDLE_N_KINDS, &kind, error) ||
@@ -339,12 +339,15 @@ read_attachment (KsBundle *bundle, KsMessage *message, const cJSON *object, GHas
       !read_uint (object, "n_pages", G_MAXINT, &n_pages, error) ||
       !read_uint (object, "width_px", G_MAXINT, &width_px, error) ||
       !read_uint (object, "height_px", G_MAXINT, &height_px, error) ||
+      !read_text (object, "reading", FALSE, &reading, error) ||
+      !read_int (object, "duration_us", KS_BUNDLE_MAX_INT, &duration_us, error) ||
       !check_medium (bundle, hash, n_bytes, used, error) ||
       (text_hash != NULL && !check_medium (bundle, text_hash, -1, used, error)))
     return FALSE;
   attachment = ks_attachment_new ((KsAttachmentKind)kind, name, hash, (guint64)n_bytes, text_hash,
                                   n_pages, width_px, height_px);
-  ks_message_add_attachment (message, attachment);
+  read = ks_attachment_copy_with (attachment, reading, text_hash, duration_us);
+  ks_message_add_attachment (message, read);
   return TRUE;
 }
 
@@ -448,8 +451,8 @@ read_bundle (KsBundle *bundle, const cJSON *root, GError **error)
     g_clear_error (error);
     return fail (error, "it is not an export of Keepsake");
   }
-  if (version != KS_BUNDLE_VERSION)
-    return fail (error, "its version %" G_GINT64_FORMAT " is not %d: update the program", version,
+  if (version < 1 || version > KS_BUNDLE_VERSION)
+    return fail (error, "its version %" G_GINT64_FORMAT " is over %d: update the program", version,
                  KS_BUNDLE_VERSION);
   if (!check_object (root, "the bundle", keys, G_N_ELEMENTS (keys), error) ||
       !read_text (root, "title", TRUE, &title, error) ||

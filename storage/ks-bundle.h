@@ -11,7 +11,8 @@
 G_BEGIN_DECLS
 
 #define KS_BUNDLE_FORMAT "keepsake-session"
-#define KS_BUNDLE_VERSION 1
+/* Version 1 knew neither videos and documents nor how an attachment is read; it is still read. */
+#define KS_BUNDLE_VERSION 2
 #define KS_BUNDLE_MAX_BYTES (G_GUINT64_CONSTANT (512) << 20)
 /* Largest integer that every reader of JSON keeps. */
 #define KS_BUNDLE_MAX_INT ((gint64)1 << 53)
@@ -37,6 +38,6 @@ extern const char *const ks_bundle_states[];
 extern const char *const ks_bundle_kinds[];
 #define KS_BUNDLE_N_ROLES 3
 #define KS_BUNDLE_N_STATES 6
-#define KS_BUNDLE_N_KINDS 3
+#define KS_BUNDLE_N_KINDS 5
 
 G_END_DECLS

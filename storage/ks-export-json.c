@@ -114,6 +114,9 @@ add_attachment (cJSON *array, KsAttachment *attachment)
   add_int (object, "n_pages", ks_attachment_get_n_pages (attachment));
   add_int (object, "width_px", ks_attachment_get_width_px (attachment));
   add_int (object, "height_px", ks_attachment_get_height_px (attachment));
+  add_text (object, "reading", ks_attachment_get_reading (attachment));
+  if (ks_attachment_get_duration_us (attachment) > 0)
+    add_int (object, "duration_us", ks_attachment_get_duration_us (attachment));
 }
 
 static cJSON *

@@ -11,6 +11,7 @@ struct _KsStore {
   GObject parent_instance;
   KsDatabase *database;
   KsBlobStore *blobs;
+  KsEmbedStore *embeds;
   char *dir;
   GHashTable *locks;  /* set of gint64: sessions that this store has locked */
   GHashTable *marked; /* set of gint64: sessions that it has marked as deleted */

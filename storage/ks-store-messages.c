@@ -30,7 +30,8 @@ ks_store_read_attachments (KsStore *self, KsMessage *message, GError **error)
   g_autoptr (KsStatement) statement =
       ks_database_query (self->database, error,
                          "SELECT kind, name, hash, n_bytes, text_hash, n_pages, width_px,"
-                         " height_px FROM attachment WHERE message = ?1 ORDER BY id",
+                         " height_px, reading, duration_us FROM attachment WHERE message = ?1"
+                         " ORDER BY id",
                          "i", ks_message_get_id (message));
   GError *local = NULL;
 
@@ -40,13 +41,17 @@ ks_store_read_attachments (KsStore *self, KsMessage *message, GError **error)
     g_autofree char *name = ks_statement_dup_text (statement, 1);
     g_autofree char *hash = ks_statement_dup_text (statement, 2);
     g_autofree char *text_hash = ks_statement_dup_text (statement, 4);
+    g_autofree char *reading = ks_statement_dup_text (statement, 8);
+    g_autoptr (KsAttachment) read = NULL;
     g_autoptr (KsAttachment) attachment = ks_attachment_new (
-        (KsAttachmentKind)CLAMP (ks_statement_get_int (statement, 0), 0, KS_ATTACHMENT_IMAGE), name,
-        hash, (guint64)ks_statement_get_int (statement, 3), text_hash,
+        (KsAttachmentKind)CLAMP (ks_statement_get_int (statement, 0), 0, KS_N_ATTACHMENT_KIND - 1),
+        name, hash, (guint64)ks_statement_get_int (statement, 3), text_hash,
         (guint)ks_statement_get_int (statement, 5), (guint)ks_statement_get_int (statement, 6),
         (guint)ks_statement_get_int (statement, 7));
 
-    ks_message_add_attachment (message, attachment);
+    read = ks_attachment_copy_with (attachment, reading, text_hash,
+                                    ks_statement_get_int (statement, 9));
+    ks_message_add_attachment (message, read);
   }
   if (local == NULL)
     return TRUE;
@@ -162,11 +167,12 @@ insert_attachment (KsStore *self, gint64 message, KsAttachment *a, gboolean chec
   return ks_database_run (
       self->database, error,
       "INSERT INTO attachment (message, kind, name, hash, n_bytes, text_hash,"
-      " n_pages, width_px, height_px)"
-      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-      "iissisiii", message, (gint64)ks_attachment_get_kind (a), ks_attachment_get_name (a), hash,
+      " n_pages, width_px, height_px, reading, duration_us)"
+      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+      "iissisiiisi", message, (gint64)ks_attachment_get_kind (a), ks_attachment_get_name (a), hash,
       (gint64)ks_attachment_get_n_bytes (a), text_hash, (gint64)ks_attachment_get_n_pages (a),
-      (gint64)ks_attachment_get_width_px (a), (gint64)ks_attachment_get_height_px (a));
+      (gint64)ks_attachment_get_width_px (a), (gint64)ks_attachment_get_height_px (a),
+      ks_attachment_get_reading (a), ks_attachment_get_duration_us (a));
 }
 
 gint64

@@ -27,6 +27,7 @@ ks_store_dispose (GObject *object)
   }
   g_clear_pointer (&self->database, ks_database_close);
   g_clear_object (&self->blobs);
+  g_clear_object (&self->embeds);
   G_OBJECT_CLASS (ks_store_parent_class)->dispose (object);
 }
 
@@ -73,7 +74,7 @@ KsStore *
 ks_store_open (const char *dir, gboolean read_only, GError **error)
 {
   g_autoptr (KsStore) self = NULL;
-  g_autofree char *path = NULL, *blobs = NULL;
+  g_autofree char *path = NULL, *blobs = NULL, *embeds = NULL;
 
   g_return_val_if_fail (dir != NULL, NULL);
   if (!read_only && g_mkdir_with_parents (dir, 0700) != 0) {
@@ -88,6 +89,8 @@ ks_store_open (const char *dir, gboolean read_only, GError **error)
     return NULL;
   blobs = g_build_filename (dir, "blobs", NULL);
   self->blobs = ks_blob_store_new (blobs, error);
+  embeds = g_build_filename (dir, "embeddings", NULL);
+  self->embeds = ks_embed_store_new (embeds);
   return self->blobs != NULL ? g_steal_pointer (&self) : NULL;
 }
 
@@ -96,6 +99,13 @@ ks_store_get_blobs (KsStore *self)
 {
   g_return_val_if_fail (KS_IS_STORE (self), NULL);
   return self->blobs;
+}
+
+KsEmbedStore *
+ks_store_get_embeds (KsStore *self)
+{
+  g_return_val_if_fail (KS_IS_STORE (self), NULL);
+  return self->embeds;
 }
 
 static gboolean
@@ -188,6 +198,8 @@ ks_store_remove_unused (KsStore *self, GHashTable *hashes, GError **error)
 
     if (n == 0)
       done = ks_blob_store_remove (self->blobs, hash, error);
+    if (n == 0 && done)
+      ks_embed_store_remove (self->embeds, hash);
   }
   return ks_database_end (self->database, done, error);
 }
@@ -211,8 +223,10 @@ sweep (KsStore *self, GError **error)
   if (!ks_database_begin (self->database, error))
     return FALSE;
   keep = list_hashes (self, 0, error);
-  if (keep != NULL)
+  if (keep != NULL) {
     ks_blob_store_sweep (self->blobs, keep);
+    ks_embed_store_sweep (self->embeds, self->blobs);
+  }
   return ks_database_end (self->database, keep != NULL, error);
 }
 
@@ -353,6 +367,7 @@ ks_store_delete_all (KsStore *self, GError **error)
   if (hashes == NULL || !delete_rows (self, error))
     return FALSE;
   /* In place, not by unlinking: another process may have the file open. */
+  ks_embed_store_clear (self->embeds);
   return ks_store_remove_unused (self, hashes, error) && sweep (self, error) &&
          ks_database_exec (self->database, "VACUUM", error) && fold_log (self, error) &&
          remove_backups (self, error);

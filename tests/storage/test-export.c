@@ -133,8 +133,8 @@ static void
 test_hostile (Fixture *f, gconstpointer data)
 {
   static const char *const edits[][2] = {
-      {"\"version\":\t1", "\"version\":\t2"},
-      {"\"version\":\t1", "\"version\":\t1e999"},
+      {"\"version\":\t2", "\"version\":\t3"},
+      {"\"version\":\t2", "\"version\":\t1e999"},
       {"keepsake-session", "other"},
       {"\"media\":", "\"files\":"},
       {"\"parent\":\t0", "\"parent\":\t1"},

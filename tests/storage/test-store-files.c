@@ -2,6 +2,7 @@
  * disk gets a clear error, and its bytes stay as they were. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "storage/ks-migrations.h"
+#include "storage/ks-schema.h"
 #include "tests/storage/storage-fixture.h"
 
 #include <sched.h>
@@ -51,7 +52,7 @@ test_newer (Fixture *f, gconstpointer data)
   fill (f);
   edit (f, "PRAGMA user_version = 99");
   assert_refused (f, KS_STORAGE_ERROR_NEWER);
-  edit (f, "PRAGMA user_version = 1");
+  edit (f, "PRAGMA user_version = 2");
   f->store = open_store (f->dir);
   assert_sound (f->store);
 }
@@ -164,6 +165,44 @@ test_older (Fixture *f, gconstpointer data)
   g_assert_cmpint (ks_database_get_int (database, 0, "SELECT count (*) FROM a WHERE b = 'old'", ""),
                    ==, 1);
   ks_database_close (database);
+}
+
+/* A file of the first schema opens with every attachment it had, and takes the new kinds. */
+static void
+test_first_schema (Fixture *f, gconstpointer data)
+{
+  const char *const first[] = {ks_schema_001};
+  g_autofree char *dir = g_build_filename (f->dir, "first", NULL);
+  g_autofree char *path = g_build_filename (dir, "sessions.db", NULL);
+  g_autofree char *hash = g_strnfill (64, 'a'), *sql = NULL;
+  g_autoptr (GError) error = NULL;
+  g_autoptr (KsStore) store = NULL;
+  g_autoptr (GPtrArray) messages = NULL;
+  g_autoptr (KsAttachment) old = NULL;
+  KsDatabase *database;
+
+  g_assert_cmpint (g_mkdir (dir, 0700), ==, 0);
+  database = ks_database_open (path, FALSE, &error);
+  g_assert_true (ks_migrations_run_steps (database, first, 1, &error));
+  sql = g_strdup_printf (
+      "INSERT INTO session (id, title, created_us, updated_us, leaf, n_messages)"
+      " VALUES (7, 's', 1, 1, 9, 1);"
+      "INSERT INTO message (id, session, role, state, text, created_us)"
+      " VALUES (9, 7, 1, 0, 'see', 1);"
+      "INSERT INTO attachment (message, kind, name, hash, n_bytes, width_px, height_px)"
+      " VALUES (9, 2, 'cat.png', '%s', 5, 3, 2)",
+      hash);
+  g_assert_true (ks_database_exec (database, sql, &error));
+  g_assert_no_error (error);
+  ks_database_close (database);
+  store = open_store (dir);
+  assert_sound (store);
+  messages = list_messages (store, 7);
+  old = g_list_model_get_item (ks_message_get_attachments (g_ptr_array_index (messages, 0)), 0);
+  g_assert_cmpint (ks_attachment_get_kind (old), ==, KS_ATTACHMENT_IMAGE);
+  g_assert_cmpstr (ks_attachment_get_name (old), ==, "cat.png");
+  g_assert_cmpuint (ks_attachment_get_height_px (old), ==, 2);
+  g_assert_null (ks_attachment_get_reading (old));
 }
 
 static void
@@ -323,6 +362,7 @@ main (int argc, char **argv)
   ADD ("/files/truncated", test_truncated);
   ADD ("/files/foreign", test_foreign);
   ADD ("/files/older", test_older);
+  ADD ("/files/first-schema", test_first_schema);
   ADD ("/files/read-only", test_read_only);
   ADD ("/files/size-limit", test_size_limit);
   ADD ("/files/full-disk", test_full_disk);

@@ -392,6 +392,32 @@ count_cb (GObject *object, GParamSpec *pspec, gpointer n)
   (*(guint *)n)++;
 }
 
+/* A video and how it is read come back as they were stored. */
+static void
+test_reading (Fixture *f, gconstpointer data)
+{
+  g_autofree char *hash = add_blob (f->store, "film", 4);
+  g_autoptr (GPtrArray) attachments = g_ptr_array_new_with_free_func (g_object_unref);
+  g_autoptr (KsAttachment) plain =
+      ks_attachment_new (KS_ATTACHMENT_VIDEO, "a.mp4", hash, 4, NULL, 0, 64, 48);
+  g_autoptr (KsMessage) message = NULL;
+  g_autoptr (KsAttachment) read = NULL;
+  g_autoptr (GPtrArray) messages = NULL;
+  g_autoptr (GError) error = NULL;
+  gint64 session = add_session (f->store, "s");
+
+  g_ptr_array_add (attachments, ks_attachment_copy_with (plain, "frames=count:8", NULL, 2500000));
+  message = ks_store_add_message (f->store, session, 0, KS_MESSAGE_USER, KS_MESSAGE_COMPLETE, "see",
+                                  attachments, &error);
+  g_assert_no_error (error);
+  messages = list_messages (f->store, session);
+  read = g_list_model_get_item (ks_message_get_attachments (g_ptr_array_index (messages, 0)), 0);
+  g_assert_cmpint (ks_attachment_get_kind (read), ==, KS_ATTACHMENT_VIDEO);
+  g_assert_cmpstr (ks_attachment_get_reading (read), ==, "frames=count:8");
+  g_assert_cmpint (ks_attachment_get_duration_us (read), ==, 2500000);
+  g_assert_cmpuint (ks_attachment_get_width_px (read), ==, 64);
+}
+
 /* While an answer streams, each piece is one notification of one property. */
 static void
 test_values (void)
@@ -419,6 +445,7 @@ main (int argc, char **argv)
   ADD ("/store/interrupted", test_interrupted);
   ADD ("/store/branches", test_branches);
   ADD ("/store/attachments", test_attachments);
+  ADD ("/store/reading", test_reading);
   ADD ("/store/delete", test_delete);
   ADD ("/store/sweep", test_sweep);
   ADD ("/store/long-chain", test_long_chain);

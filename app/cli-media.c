@@ -32,7 +32,8 @@ take_text (KsMediaResult *result, const char *name, GError *take_error, gsize *o
   text = g_steal_pointer (&got->text);
   if (text == NULL)
     g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_NOT_TEXT,
-                 "%s is a picture, not text: attach a text file or a PDF", name);
+                 "%s is a %s, not text: attach a text file or a PDF", name,
+                 got->kind == KS_MEDIA_VIDEO ? "video" : "picture");
   else if (out_n != NULL)
     *out_n = got->n_text;
   return text;

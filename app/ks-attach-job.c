@@ -142,6 +142,7 @@ get_kind (KsMediaKind kind)
   case KS_MEDIA_PDF:
     return KS_ATTACHMENT_PDF;
   case KS_MEDIA_IMAGE:
+  case KS_MEDIA_VIDEO: /* by its first frame */
     return KS_ATTACHMENT_IMAGE;
   default:
     return KS_ATTACHMENT_TEXT;
@@ -165,7 +166,7 @@ make_message (KsAttachJob *job, const KsMediaResult *result)
   g_autoptr (KsPromptBuilder) builder = ks_prompt_builder_new ();
   char *text;
 
-  if (result->kind == KS_MEDIA_IMAGE)
+  if (result->kind == KS_MEDIA_IMAGE || result->kind == KS_MEDIA_VIDEO)
     ks_prompt_builder_add_picture (builder, job->name);
   else
     ks_prompt_builder_add_document (builder, job->name, result->text != NULL ? result->text : "");

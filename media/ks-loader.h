@@ -14,11 +14,12 @@ typedef struct {
   guint64 n_bytes; /* its size when it came; it may change at any moment */
   KsWireWhat what; /* by its first bytes */
   const KsWireRequest *request;
+  gpointer *state; /* prepare() may leave something for run() here */
 } KsLoaderJob;
 
 typedef struct {
   /* Before the filter: loads what a library would open lazily, and adds the folders that stay
-   * readable to paths (char *, owned by it).  Must not touch job->fd. */
+   * readable to paths (char *, owned by it).  Must not touch job->fd, unless it is a camera. */
   void (*prepare) (const KsLoaderJob *job, GPtrArray *paths);
   /* Behind the filter: reads the file and answers. */
   void (*run) (const KsLoaderJob *job);
@@ -38,6 +39,8 @@ G_NORETURN void ks_answer_fault (KsWireFault fault, guint32 a, guint32 b);
 /* text of n bytes; n_pages 0 and encoding: a text file, else a PDF. */
 void ks_answer_text (const char *text, gsize n, const char *encoding, guint n_pages,
                      guint n_pages_without_text, guint32 warnings);
+/* What a video is: warnings, full sizes, duration_us, n_frames, has_sound; its frames follow. */
+void ks_answer_video (const KsWireAnswer *facts);
 /* pixels: 4 * width_px * height_px bytes. */
 void ks_answer_pixels (const KsWireAnswer *sizes, const guint8 *pixels);
 G_NORETURN void ks_answer_done (void);

@@ -29,6 +29,15 @@ ks_media_result_free (KsMediaResult *result)
   g_free (result);
 }
 
+void
+ks_media_frame_free (KsMediaFrame *frame)
+{
+  if (frame == NULL)
+    return;
+  ks_pixels_unref (frame->pixels);
+  g_free (frame);
+}
+
 static void
 add_warning (GString *all, const char *sentence)
 {
@@ -53,6 +62,10 @@ format_warnings (guint32 warnings, const char *lost)
     add_warning (all, "the text was cut: it is longer than 64 MiB");
   if (warnings & KS_WIRE_WARN_PAGES)
     add_warning (all, "some pages are damaged and could not be read");
+  if (warnings & KS_WIRE_WARN_VIDEO_CUT)
+    add_warning (all, "the video ends early");
+  if (warnings & KS_WIRE_WARN_FEWER)
+    add_warning (all, "there are more frames to take than the limit allows");
   if (lost != NULL)
     add_warning (all, "the first page cannot be shown");
   return g_string_free (all, all->len == 0);
@@ -63,9 +76,11 @@ static KsMediaResult *
 make_result (KsWorkerResult *got)
 {
   KsMediaResult *result = g_new0 (KsMediaResult, 1);
-  const KsWireAnswer *text = &got->answer_text, *pixels = &got->answer_pixels;
-  guint32 warnings =
-      (got->has_text ? text->warnings : 0) | (got->has_pixels ? pixels->warnings : 0);
+  const KsWireAnswer *text = &got->answer_text, *pixels = &got->answer_pixels,
+                     *video = &got->answer_video;
+  guint32 warnings = (got->has_text ? text->warnings : 0) |
+                     (got->has_pixels ? pixels->warnings : 0) |
+                     (got->has_video ? video->warnings : 0);
 
   result->warning = format_warnings (warnings, got->lost);
   result->pixels = g_steal_pointer (&got->pixels);
@@ -77,6 +92,13 @@ make_result (KsWorkerResult *got)
     result->n_pages_without_text = text->n_pages_without_text;
     if (text->what == KS_WIRE_TEXT)
       result->encoding = g_strdup (text->encoding);
+  } else if (got->has_video) {
+    result->kind = KS_MEDIA_VIDEO;
+    result->width_px = video->full_width_px;
+    result->height_px = video->full_height_px;
+    result->duration_us = video->duration_us;
+    result->n_frames = video->n_frames;
+    result->has_sound = video->has_sound;
   } else {
     result->kind = KS_MEDIA_IMAGE;
     result->width_px = pixels->full_width_px;
@@ -105,29 +127,26 @@ open_file (const char *path, const char *name, GError **error)
   if (!S_ISREG (st.st_mode)) {
     close (fd);
     g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_UNKNOWN_TYPE,
-                 "%s is not a file: attach a text file, a PDF or a picture", name);
+                 "%s is not a file: attach a text file, a PDF, a picture or a video", name);
     return -1;
   }
   return fd;
 }
 
+/* take_job: what is asked for; the rest comes from options. */
 static gboolean
-run_on_fd (int fd, const char *name, KsWireOperation operation, guint page,
-           const KsMediaOptions *options, GCancellable *cancellable, KsWorkerResult *out,
-           GError **error)
+run_job (KsWorkerJob take_job, const KsMediaOptions *options, GCancellable *cancellable,
+         KsWorkerResult *out, GError **error)
 {
-  KsWorkerJob job = {.name = name,
-                     .fd = fd,
-                     .operation = operation,
-                     .page = page,
-                     .max_side_px = options->max_side_px,
-                     .password = options->password,
-                     .progress = options->progress,
-                     .user = options->user};
+  KsWorkerJob job = take_job;
 
+  job.max_side_px = options->max_side_px;
+  job.password = options->password;
+  job.progress = options->progress;
+  job.user = options->user;
   if (options->password != NULL && strlen (options->password) > KS_WIRE_MAX_PASSWORD) {
     g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_WRONG_PASSWORD,
-                 "this is not the password of %s: it is longer than %u bytes", name,
+                 "this is not the password of %s: it is longer than %u bytes", job.name,
                  KS_WIRE_MAX_PASSWORD);
     return FALSE;
   }
@@ -149,7 +168,8 @@ load_fd (int fd, const char *name, const KsMediaOptions *options, GCancellable *
          GError **error)
 {
   KsWorkerResult got;
-  gboolean ok = run_on_fd (fd, name, KS_WIRE_LOAD, 0, options, cancellable, &got, error);
+  KsWorkerJob job = {.name = name, .fd = fd, .operation = KS_WIRE_LOAD};
+  gboolean ok = run_job (job, options, cancellable, &got, error);
 
   close (fd);
   return ok ? make_result (&got) : NULL;
@@ -228,22 +248,52 @@ ks_media_render_page (const char *path, guint page, const KsMediaOptions *option
   const KsMediaOptions *used = options != NULL ? options : &no_options;
   g_autofree char *name = NULL;
   KsPixels *pixels = NULL;
+  KsWorkerJob job = {.operation = KS_WIRE_RENDER, .page = page};
   KsWorkerResult got;
-  int fd;
 
   g_return_val_if_fail (path != NULL, NULL);
-  name = dup_name (path, used);
+  job.name = name = dup_name (path, used);
   if (page >= KS_WIRE_MAX_PAGES) {
     g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_FAILED, "%s has no page %u", name, page);
     return NULL;
   }
-  fd = open_file (path, name, error);
-  if (fd < 0)
+  job.fd = open_file (path, name, error);
+  if (job.fd < 0)
     return NULL;
-  if (run_on_fd (fd, name, KS_WIRE_RENDER, page, used, cancellable, &got, error)) {
+  if (run_job (job, used, cancellable, &got, error)) {
     pixels = g_steal_pointer (&got.pixels);
     ks_worker_result_clear (&got);
   }
-  close (fd);
+  close (job.fd);
   return pixels;
+}
+
+GPtrArray *
+ks_media_load_frames (const char *path, const KsMediaSampling *sampling,
+                      const KsMediaOptions *options, KsMediaResult **out_facts,
+                      GCancellable *cancellable, GError **error)
+{
+  const KsMediaOptions *used = options != NULL ? options : &no_options;
+  KsWorkerJob job = {.operation = KS_WIRE_FRAMES};
+  g_autofree char *name = NULL;
+  GPtrArray *frames = NULL;
+  KsWorkerResult got;
+
+  g_return_val_if_fail (path != NULL && sampling != NULL, NULL);
+  g_return_val_if_fail (
+      sampling->mode >= KS_MEDIA_SAMPLE_COUNT && sampling->mode <= KS_MEDIA_SAMPLE_SCENES, NULL);
+  job.name = name = dup_name (path, used);
+  job.sampling = ks_sampling_clamp (sampling);
+  job.fd = open_file (path, name, error);
+  if (job.fd < 0)
+    return NULL;
+  if (run_job (job, used, cancellable, &got, error)) {
+    frames = g_steal_pointer (&got.frames);
+    if (out_facts != NULL)
+      *out_facts = make_result (&got);
+    else
+      ks_worker_result_clear (&got);
+  }
+  close (job.fd);
+  return frames;
 }

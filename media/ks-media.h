@@ -1,12 +1,13 @@
-/* ks-media.h - what a user's file holds: text by page, pictures, pages as pictures.
- * Files are opened here, read only in the decoder worker (a process without rights: seccomp,
- * Landlock, rlimits): request over a socketpair, the file as an open descriptor, results in sealed
- * memfds. This library and everything above it link no decoder. Threads: the calls block and may
- * run on any thread, each with a worker of its own. Source: docs/formats/worker.md. */
+/* ks-media.h - what a user's file holds: text by page, pictures, pages as pictures, frames of
+ * videos. Files are opened here, read only in the decoder worker (a process without rights:
+ * seccomp, Landlock, rlimits): request over a socketpair, the file as an open descriptor, results
+ * in sealed memfds. This library and everything above it link no decoder. Threads: the calls block
+ * and may run on any thread, each with a worker of its own. Source: docs/formats/worker.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
 #include "media/ks-pixels.h"
+#include "media/ks-sampling.h"
 
 #include <gio/gio.h>
 
@@ -31,25 +32,29 @@ typedef enum {
 /* Longest text that is handed out, in bytes of UTF-8. */
 #define KS_MEDIA_MAX_TEXT_BYTES (64u * 1024u * 1024u)
 
-typedef enum { KS_MEDIA_TEXT, KS_MEDIA_PDF, KS_MEDIA_IMAGE } KsMediaKind;
+typedef enum { KS_MEDIA_TEXT, KS_MEDIA_PDF, KS_MEDIA_IMAGE, KS_MEDIA_VIDEO } KsMediaKind;
 
 typedef struct {
   KsMediaKind kind;
   guint n_pages;             /* PDF */
-  guint width_px, height_px; /* image, after orientation was applied and before scaling */
+  guint width_px, height_px; /* image, video: the right way up and before scaling */
+  gint64 duration_us;        /* video; 0 = not known */
+  guint n_frames;            /* video: all of them, taken or not */
+  gboolean has_sound;        /* video; sound is never handed out */
   char *text; /* valid UTF-8 without NUL, lines end in \n; PDF: pages joined, each after a line
-                 "[page N]"; NULL for images */
+                 "[page N]"; NULL for images and videos */
   gsize n_text;
   char *encoding;             /* text files: the encoding that was found */
   guint n_pages_without_text; /* PDF */
-  KsPixels *pixels;           /* image: at most max_side_px a side; PDF: the first page, or NULL */
+  KsPixels *pixels;           /* image: at most max_side_px a side; PDF: the first page, or NULL;
+                                 video: the first frame, NULL from ks_media_load_frames() */
   char *warning;              /* "the picture ends early"; NULL = none */
 } KsMediaResult;
 
 void ks_media_result_free (KsMediaResult *result); /* NULL is allowed */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (KsMediaResult, ks_media_result_free)
 
-/* Called on the thread that waits: pages done of all. */
+/* Called on the thread that waits: pages (of a video: parts) done of all. */
 typedef void (*KsMediaProgress) (guint n_done, guint n_total, gpointer user);
 
 typedef struct {
@@ -70,5 +75,24 @@ KsMediaResult *ks_media_load_bytes (GBytes *bytes, const KsMediaOptions *options
 /* One page (from 0) as a picture, at most options->max_side_px a side. (transfer full) */
 KsPixels *ks_media_render_page (const char *path, guint page, const KsMediaOptions *options,
                                 GCancellable *cancellable, GError **error);
+
+/* One of several pictures of a file. */
+typedef struct {
+  KsPixels *pixels;
+  guint index;    /* from 0 */
+  gint64 time_us; /* video: when it is shown, from the video's start; else 0 */
+} KsMediaFrame;
+
+void ks_media_frame_free (KsMediaFrame *frame); /* NULL is allowed */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (KsMediaFrame, ks_media_frame_free)
+
+/* Frames of a video as sampling wishes (ks-sampling.h), the right way up, at most
+ * options->max_side_px a side, with their real times, ascending: an array of KsMediaFrame with at
+ * least one.  Fewer than asked come when the video has no more.  Numbers out of range are put into
+ * it. *out_facts (NULL = not wanted) gets the rest, with warnings.  All frames together may take
+ * 1 GiB (TOO_LARGE).  A file with sound only is UNKNOWN_TYPE.  (transfer full) */
+GPtrArray *ks_media_load_frames (const char *path, const KsMediaSampling *sampling,
+                                 const KsMediaOptions *options, KsMediaResult **out_facts,
+                                 GCancellable *cancellable, GError **error);
 
 G_END_DECLS

@@ -87,6 +87,15 @@ ks_answer_text (const char *text, gsize n, const char *encoding, guint n_pages,
 }
 
 void
+ks_answer_video (const KsWireAnswer *facts)
+{
+  KsWireAnswer answer = *facts;
+
+  answer.type = KS_WIRE_ANSWER_VIDEO;
+  send_answer (&answer, -1);
+}
+
+void
 ks_answer_pixels (const KsWireAnswer *sizes, const guint8 *pixels)
 {
   KsWireAnswer answer = *sizes;

@@ -15,6 +15,8 @@ name_kind (guint32 what)
     return "picture";
   case KS_WIRE_TEXT:
     return "text";
+  case KS_WIRE_VIDEO:
+    return "video";
   default:
     return "file";
   }
@@ -57,6 +59,37 @@ format_size_fault (const KsWireAnswer *answer, const char *name)
 }
 
 static char *
+format_video_fault (const KsWireAnswer *answer, const char *name)
+{
+  switch (answer->fault) {
+  case KS_WIRE_FAULT_NO_VIDEO:
+    if (answer->a == KS_WIRE_VIDEO)
+      return g_strdup_printf ("%s holds no pictures, only sound or subtitles, which cannot be "
+                              "heard or read yet: attach a video or a text",
+                              name);
+    return g_strdup_printf ("%s is not a video", name);
+  case KS_WIRE_FAULT_NO_INDEX:
+    return g_strdup_printf ("%s is a video whose recording was never finished: its index is "
+                            "missing, so no frame can be found; repair or record it again",
+                            name);
+  case KS_WIRE_FAULT_CODEC:
+    return g_strdup_printf ("%s is a video in a coding that cannot be read: save it as H.264 in "
+                            "MP4, or as WebM",
+                            name);
+  case KS_WIRE_FAULT_FRAMES:
+    return g_strdup_printf ("the frames of %s need more than the limit of %u MiB: take fewer or "
+                            "smaller ones",
+                            name, (guint)(KS_WIRE_MAX_TOTAL_BYTES >> 20));
+  case KS_WIRE_FAULT_CAMERA:
+    return g_strdup_printf ("%s gives no picture: %s: close other programs that use it and try "
+                            "again",
+                            name, g_strerror ((int)(answer->a & 0xfff)));
+  default:
+    return NULL;
+  }
+}
+
+static char *
 format_fault (const KsWireAnswer *answer, const KsWorkerJob *job)
 {
   const char *name = job->name;
@@ -65,8 +98,9 @@ format_fault (const KsWireAnswer *answer, const KsWorkerJob *job)
   case KS_WIRE_FAULT_READ:
     return g_strdup_printf ("cannot read %s: %s", name, g_strerror ((int)(answer->a & 0xfff)));
   case KS_WIRE_FAULT_UNKNOWN:
-    return g_strdup_printf ("%s is not a text file, a PDF or a picture that can be read: attach "
-                            "plain text, Markdown, source code, CSV, PDF, PNG, JPEG or WebP",
+    return g_strdup_printf ("%s is not a text file, a PDF, a picture or a video that can be read: "
+                            "attach plain text, Markdown, source code, CSV, PDF, PNG, JPEG, WebP "
+                            "or MP4",
                             name);
   case KS_WIRE_FAULT_ENCODING:
     return g_strdup_printf ("%s holds text in an encoding that cannot be read: save it as UTF-8",
@@ -104,8 +138,12 @@ format_fault (const KsWireAnswer *answer, const KsWorkerJob *job)
   case KS_WIRE_FAULT_DECODER:
     return g_strdup_printf ("the decoder for a %s is missing: install Keepsake again",
                             name_kind (answer->a));
-  default:
+  case KS_WIRE_FAULT_PIXELS:
+  case KS_WIRE_FAULT_LONG_TEXT:
+  case KS_WIRE_FAULT_PAGES:
     return format_size_fault (answer, name);
+  default:
+    return format_video_fault (answer, name);
   }
 }
 
@@ -117,7 +155,10 @@ get_code (KsWireFault fault)
   case KS_WIRE_FAULT_ENCODING:
   case KS_WIRE_FAULT_NO_PAGES:
   case KS_WIRE_FAULT_VARIANT:
+  case KS_WIRE_FAULT_NO_VIDEO:
+  case KS_WIRE_FAULT_CODEC:
     return KS_MEDIA_ERROR_UNKNOWN_TYPE;
+  case KS_WIRE_FAULT_NO_INDEX:
   case KS_WIRE_FAULT_DAMAGED:
   case KS_WIRE_FAULT_CIPHER:
     return KS_MEDIA_ERROR_DAMAGED;
@@ -129,6 +170,7 @@ get_code (KsWireFault fault)
   case KS_WIRE_FAULT_LONG_TEXT:
   case KS_WIRE_FAULT_PAGES:
   case KS_WIRE_FAULT_MEMORY:
+  case KS_WIRE_FAULT_FRAMES:
     return KS_MEDIA_ERROR_TOO_LARGE;
   case KS_WIRE_FAULT_EMPTY:
     return KS_MEDIA_ERROR_EMPTY;
@@ -137,6 +179,7 @@ get_code (KsWireFault fault)
     return KS_MEDIA_ERROR_WORKER;
   case KS_WIRE_FAULT_READ:
   case KS_WIRE_FAULT_NO_PAGE:
+  case KS_WIRE_FAULT_CAMERA:
     break;
   }
   return KS_MEDIA_ERROR_FAILED;

@@ -62,8 +62,51 @@ ks_wire_build_request (const KsWireRequest *request, guint8 *out)
   put (out, &at, request->cpu_s, 4);
   put (out, &at, n_password, 4);
   put (out, &at, request->memory_bytes, 8);
+  put (out, &at, (guint32)request->sampling.mode, 4);
+  put (out, &at, request->sampling.n_frames, 4);
+  put (out, &at, (guint64)request->sampling.interval_us, 8);
+  put (out, &at, request->sampling.cut_permille, 4);
+  put (out, &at, (guint64)request->sampling.begin_us, 8);
+  put (out, &at, (guint64)request->sampling.end_us, 8);
   memcpy (out + at, request->password, n_password);
   return at + n_password;
+}
+
+static gboolean
+is_same_sampling (const KsMediaSampling *a, const KsMediaSampling *b)
+{
+  return a->mode == b->mode && a->n_frames == b->n_frames && a->interval_us == b->interval_us &&
+         a->cut_permille == b->cut_permille && a->begin_us == b->begin_us && a->end_us == b->end_us;
+}
+
+static gint64
+take_time (Cursor *cursor)
+{
+  guint64 time = take (cursor, 8);
+
+  if (time > (guint64)KS_MEDIA_MAX_TIME_US)
+    cursor->ok = FALSE;
+  return (gint64)time;
+}
+
+/* Of FRAMES only; a wish is acceptable when putting it into its ranges changes nothing. */
+static gboolean
+take_sampling (Cursor *cursor, KsWireOperation operation, KsMediaSampling *out)
+{
+  static const KsMediaSampling none;
+  KsMediaSampling wish = {.mode = (KsMediaSamplingMode)take32 (cursor)}, clamped;
+
+  wish.n_frames = take32 (cursor);
+  wish.interval_us = take_time (cursor);
+  wish.cut_permille = take32 (cursor);
+  wish.begin_us = take_time (cursor);
+  wish.end_us = take_time (cursor);
+  *out = wish;
+  if (operation != KS_WIRE_FRAMES)
+    return is_same_sampling (&wish, &none);
+  clamped = ks_sampling_clamp (&wish);
+  return wish.mode >= KS_MEDIA_SAMPLE_COUNT && wish.mode <= KS_MEDIA_SAMPLE_SCENES &&
+         is_same_sampling (&wish, &clamped);
 }
 
 gboolean
@@ -71,6 +114,7 @@ ks_wire_parse_request (const guint8 *data, gsize n, guint n_fd, KsWireRequest *o
 {
   Cursor c = {data, n, 0, TRUE};
   guint32 magic = take32 (&c), operation = take32 (&c), n_password;
+  gboolean fits;
 
   memset (out, 0, sizeof *out);
   out->page = take32 (&c);
@@ -78,12 +122,13 @@ ks_wire_parse_request (const guint8 *data, gsize n, guint n_fd, KsWireRequest *o
   out->cpu_s = take32 (&c);
   n_password = take32 (&c);
   out->memory_bytes = take (&c, 8);
-  if (!c.ok || magic != REQUEST_MAGIC || n_fd != 1)
+  fits = take_sampling (&c, (KsWireOperation)operation, &out->sampling);
+  if (!c.ok || !fits || magic != REQUEST_MAGIC || n_fd != 1)
     return FALSE;
-  if (operation != KS_WIRE_LOAD && operation != KS_WIRE_RENDER)
+  if (operation < KS_WIRE_LOAD || operation > KS_WIRE_CAPTURE)
     return FALSE;
   out->operation = (KsWireOperation)operation;
-  if (operation == KS_WIRE_LOAD ? out->page != 0 : out->page >= KS_WIRE_MAX_PAGES)
+  if (operation != KS_WIRE_RENDER ? out->page != 0 : out->page >= KS_WIRE_MAX_PAGES)
     return FALSE;
   if (out->max_side_px == 0 || out->max_side_px > KS_WIRE_MAX_SIDE_PX || out->cpu_s == 0 ||
       out->cpu_s > MAX_CPU_S || out->memory_bytes == 0 || out->memory_bytes > MAX_MEMORY_BYTES)
@@ -129,7 +174,17 @@ ks_wire_build_answer (const KsWireAnswer *answer, guint8 *out)
     put (out, &at, answer->height_px, 4);
     put (out, &at, answer->full_width_px, 4);
     put (out, &at, answer->full_height_px, 4);
+    put (out, &at, answer->index, 4);
+    put (out, &at, (guint64)answer->time_us, 8);
     put (out, &at, answer->n_bytes, 8);
+    break;
+  case KS_WIRE_ANSWER_VIDEO:
+    put (out, &at, answer->warnings, 4);
+    put (out, &at, answer->full_width_px, 4);
+    put (out, &at, answer->full_height_px, 4);
+    put (out, &at, (guint64)answer->duration_us, 8);
+    put (out, &at, answer->n_frames, 4);
+    put (out, &at, answer->has_sound ? 1 : 0, 4);
     break;
   case KS_WIRE_DONE:
     break;
@@ -184,13 +239,35 @@ take_pixels (Cursor *c, KsWireAnswer *out)
   out->height_px = take32 (c);
   out->full_width_px = take32 (c);
   out->full_height_px = take32 (c);
+  out->index = take32 (c);
+  out->time_us = take_time (c);
   out->n_bytes = take (c, 8);
-  return (out->what == KS_WIRE_PDF || out->what == KS_WIRE_IMAGE) &&
+  if (out->what == KS_WIRE_VIDEO ? out->index >= KS_MEDIA_MAX_FRAMES
+                                 : out->index != 0 || out->time_us != 0)
+    return FALSE;
+  return (out->what == KS_WIRE_PDF || out->what == KS_WIRE_IMAGE || out->what == KS_WIRE_VIDEO) &&
          out->warnings <= KS_WIRE_WARN_ALL && out->width_px > 0 && out->height_px > 0 &&
          out->width_px <= KS_WIRE_MAX_SIDE_PX && out->height_px <= KS_WIRE_MAX_SIDE_PX &&
          out->full_width_px >= out->width_px && out->full_height_px >= out->height_px &&
          out->full_width_px <= G_MAXINT && out->full_height_px <= G_MAXINT &&
          out->n_bytes == 4ull * out->width_px * out->height_px;
+}
+
+static gboolean
+take_video (Cursor *c, KsWireAnswer *out)
+{
+  guint32 has_sound;
+
+  out->warnings = take32 (c);
+  out->full_width_px = take32 (c);
+  out->full_height_px = take32 (c);
+  out->duration_us = take_time (c);
+  out->n_frames = take32 (c);
+  has_sound = take32 (c);
+  out->has_sound = has_sound == 1;
+  return out->warnings <= KS_WIRE_WARN_ALL && out->full_width_px > 0 && out->full_height_px > 0 &&
+         out->full_width_px <= G_MAXINT && out->full_height_px <= G_MAXINT && out->n_frames > 0 &&
+         has_sound <= 1;
 }
 
 gboolean
@@ -221,6 +298,9 @@ ks_wire_parse_answer (const guint8 *data, gsize n, guint n_fd, KsWireAnswer *out
     break;
   case KS_WIRE_ANSWER_PIXELS:
     fits = take_pixels (&c, out);
+    break;
+  case KS_WIRE_ANSWER_VIDEO:
+    fits = take_video (&c, out);
     break;
   case KS_WIRE_DONE:
     fits = TRUE;

@@ -7,6 +7,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
+#include "media/ks-sampling.h"
+
 #include <glib.h>
 
 G_BEGIN_DECLS
@@ -15,16 +17,23 @@ G_BEGIN_DECLS
 #define KS_WIRE_MAX_PASSWORD 512u
 #define KS_WIRE_MAX_SIDE_PX 8192u /* of a picture that is handed over */
 #define KS_WIRE_MAX_PAGES 1000000u
-#define KS_WIRE_SOCKET_FD 3 /* the worker's end */
+#define KS_WIRE_MAX_TOTAL_BYTES (G_GUINT64_CONSTANT (1) << 30) /* of all pictures of a request */
+#define KS_WIRE_SOCKET_FD 3                                    /* the worker's end */
 
-typedef enum { KS_WIRE_LOAD = 1, KS_WIRE_RENDER = 2 } KsWireOperation;
+typedef enum {
+  KS_WIRE_LOAD = 1,
+  KS_WIRE_RENDER, /* a page of a PDF */
+  KS_WIRE_FRAMES, /* of a video */
+  KS_WIRE_CAPTURE /* the file is a camera */
+} KsWireOperation;
 
 typedef struct {
   KsWireOperation operation;
   guint32 page; /* RENDER */
   guint32 max_side_px;
-  guint32 cpu_s;        /* processor time, after it the kernel ends the worker */
-  guint64 memory_bytes; /* address space */
+  guint32 cpu_s;            /* processor time, after it the kernel ends the worker */
+  guint64 memory_bytes;     /* address space */
+  KsMediaSampling sampling; /* FRAMES, as ks_sampling_clamp() makes it */
   char password[KS_WIRE_MAX_PASSWORD + 1];
 } KsWireRequest;
 
@@ -46,10 +55,21 @@ typedef enum {
   KS_WIRE_FAULT_VARIANT,  /* a picture of a kind that is known, in a form that is not */
   KS_WIRE_FAULT_CONFINED, /* the worker could not give up its rights: a = KsWireStep, b = errno */
   KS_WIRE_FAULT_DECODER,  /* a decoder module cannot be loaded: a = KsWireWhat */
-  KS_WIRE_FAULT_LAST = KS_WIRE_FAULT_DECODER
+  KS_WIRE_FAULT_NO_VIDEO, /* FRAMES of something else, or sound without pictures: a = KsWireWhat */
+  KS_WIRE_FAULT_NO_INDEX, /* a video that was never finished */
+  KS_WIRE_FAULT_CODEC,    /* a video in a coding that is not known */
+  KS_WIRE_FAULT_FRAMES,   /* the frames asked for are over KS_WIRE_MAX_TOTAL_BYTES */
+  KS_WIRE_FAULT_CAMERA,   /* a = errno */
+  KS_WIRE_FAULT_LAST = KS_WIRE_FAULT_CAMERA
 } KsWireFault;
 
-typedef enum { KS_WIRE_FILE, KS_WIRE_PDF, KS_WIRE_IMAGE, KS_WIRE_TEXT } KsWireWhat;
+typedef enum {
+  KS_WIRE_FILE,
+  KS_WIRE_PDF,
+  KS_WIRE_IMAGE,
+  KS_WIRE_TEXT,
+  KS_WIRE_VIDEO /* sound without pictures as well */
+} KsWireWhat;
 
 typedef enum {
   KS_WIRE_STEP_LIMITS = 1,
@@ -64,7 +84,9 @@ typedef enum {
   KS_WIRE_WARN_REPLACED = 1 << 2,   /* bytes of a text were no characters */
   KS_WIRE_WARN_TEXT_CUT = 1 << 3,   /* a document's text is over the limit */
   KS_WIRE_WARN_PAGES = 1 << 4,      /* some pages could not be read */
-  KS_WIRE_WARN_ALL = (1 << 5) - 1
+  KS_WIRE_WARN_VIDEO_CUT = 1 << 5,  /* a video ends before its time */
+  KS_WIRE_WARN_FEWER = 1 << 6,      /* more frames were wished for than may be taken */
+  KS_WIRE_WARN_ALL = (1 << 7) - 1
 } KsWireWarning;
 
 typedef enum {
@@ -72,7 +94,8 @@ typedef enum {
   KS_WIRE_ANSWER_FAULT,  /* the last one */
   KS_WIRE_ANSWER_TEXT,   /* with a descriptor */
   KS_WIRE_ANSWER_PIXELS, /* with a descriptor */
-  KS_WIRE_DONE           /* the last one */
+  KS_WIRE_DONE,          /* the last one */
+  KS_WIRE_ANSWER_VIDEO   /* what a video is, before its frames */
 } KsWireType;
 
 typedef struct {
@@ -80,14 +103,19 @@ typedef struct {
   guint32 n_done, n_total;               /* PROGRESS, n_done <= n_total */
   KsWireFault fault;                     /* FAULT */
   guint32 a, b;                          /* FAULT */
-  KsWireWhat what;                       /* TEXT: PDF or TEXT; PIXELS: PDF or IMAGE */
-  guint32 warnings;                      /* TEXT, PIXELS: KsWireWarning */
+  KsWireWhat what;                       /* TEXT: PDF or TEXT; PIXELS: PDF, IMAGE or VIDEO */
+  guint32 warnings;                      /* TEXT, PIXELS, VIDEO: KsWireWarning */
   guint32 n_pages;                       /* TEXT of a PDF */
   guint32 n_pages_without_text;          /* TEXT of a PDF, at most n_pages */
   guint64 n_bytes;                       /* TEXT: length; PIXELS: 4 * width_px * height_px */
   char encoding[32];                     /* TEXT of a text file: letters, digits, - _ */
   guint32 width_px, height_px;           /* PIXELS as they are handed over */
-  guint32 full_width_px, full_height_px; /* PIXELS before scaling */
+  guint32 full_width_px, full_height_px; /* PIXELS before scaling; VIDEO the right way up */
+  guint32 index;                         /* PIXELS: which of several, from 0 */
+  gint64 time_us;                        /* PIXELS of a video: when it is shown, from 0 */
+  gint64 duration_us;                    /* VIDEO, 0 = not known */
+  guint32 n_frames;                      /* VIDEO, at least 1 */
+  gboolean has_sound;                    /* VIDEO */
 } KsWireAnswer;
 
 /* Writes the packet into out[KS_WIRE_MAX_BYTES]; returns its length. */

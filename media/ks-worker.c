@@ -33,6 +33,7 @@ typedef struct {
   int socket_fd;
   gboolean lied;
   gint64 end_us, silent_us; /* when to give up */
+  guint64 n_bytes;          /* of all pictures */
   KsWorkerResult result;
 } Run;
 
@@ -41,8 +42,9 @@ ks_worker_result_clear (KsWorkerResult *result)
 {
   g_clear_pointer (&result->text, g_free);
   g_clear_pointer (&result->pixels, ks_pixels_unref);
+  g_clear_pointer (&result->frames, g_ptr_array_unref);
   g_clear_pointer (&result->lost, g_free);
-  result->has_text = result->has_pixels = FALSE;
+  result->has_text = result->has_pixels = result->has_video = FALSE;
 }
 
 char *
@@ -266,7 +268,7 @@ take_text (Run *run, const KsWireAnswer *answer, int fd)
   gsize n = 0;
   const char *data = bytes != NULL ? g_bytes_get_data (bytes, &n) : NULL;
 
-  if (bytes == NULL || result->has_text || result->has_pixels ||
+  if (bytes == NULL || result->has_text || result->has_pixels || result->has_video ||
       run->job->operation != KS_WIRE_LOAD ||
       !g_utf8_validate_len (data != NULL ? data : "", n, NULL))
     return FALSE;
@@ -281,25 +283,89 @@ take_text (Run *run, const KsWireAnswer *answer, int fd)
   return TRUE;
 }
 
+/* A page comes behind its document's text, or alone when it was asked for; a video's frames come
+ * behind what it is; everything else comes once. */
+static gboolean
+is_due (const Run *run, const KsWireAnswer *answer)
+{
+  const KsWorkerResult *result = &run->result;
+  KsWireOperation operation = run->job->operation;
+
+  switch (answer->what) {
+  case KS_WIRE_PDF:
+    return !result->has_pixels && (result->has_text ? result->answer_text.what == KS_WIRE_PDF
+                                                    : operation == KS_WIRE_RENDER);
+  case KS_WIRE_IMAGE:
+    return !result->has_pixels && !result->has_text && !result->has_video &&
+           (operation == KS_WIRE_LOAD || operation == KS_WIRE_CAPTURE);
+  case KS_WIRE_VIDEO:
+    return result->has_video &&
+           (operation == KS_WIRE_FRAMES ||
+            (operation == KS_WIRE_LOAD && !result->has_pixels && answer->index == 0));
+  default:
+    return FALSE;
+  }
+}
+
+/* Takes pixels over as the next of many: their order is the promise of ks-media.h. */
+static gboolean
+add_frame (Run *run, const KsWireAnswer *answer, KsPixels *pixels)
+{
+  KsWorkerResult *result = &run->result;
+  guint n = result->frames != NULL ? result->frames->len : 0;
+  const KsMediaFrame *last = n > 0 ? g_ptr_array_index (result->frames, n - 1) : NULL;
+  KsMediaFrame *frame;
+
+  if (answer->index != n || n >= run->job->sampling.n_frames ||
+      (last != NULL && answer->time_us <= last->time_us)) {
+    ks_pixels_unref (pixels);
+    return FALSE;
+  }
+  if (result->frames == NULL)
+    result->frames = g_ptr_array_new_with_free_func ((GDestroyNotify)ks_media_frame_free);
+  frame = g_new (KsMediaFrame, 1);
+  *frame = (KsMediaFrame){pixels, answer->index, answer->time_us};
+  g_ptr_array_add (result->frames, frame);
+  return TRUE;
+}
+
 static gboolean
 take_pixels (Run *run, const KsWireAnswer *answer, int fd)
 {
   KsWorkerResult *result = &run->result;
-  gboolean of_pdf = answer->what == KS_WIRE_PDF;
   guint max = run->job->max_side_px;
   g_autoptr (GBytes) bytes = NULL;
+  KsPixels *pixels;
 
-  /* A page comes behind its document's text, or alone when it was asked for. */
-  if (result->has_pixels || of_pdf != (result->has_text || run->job->operation == KS_WIRE_RENDER) ||
-      (result->has_text && result->answer_text.what != KS_WIRE_PDF) || answer->width_px > max ||
-      answer->height_px > max)
+  if (!is_due (run, answer) || answer->width_px > max || answer->height_px > max)
+    return FALSE;
+  run->n_bytes += answer->n_bytes;
+  if (run->n_bytes > KS_WIRE_MAX_TOTAL_BYTES)
     return FALSE;
   bytes = map_result (fd, (gsize)answer->n_bytes);
-  if (bytes != NULL)
-    result->pixels = ks_pixels_new (answer->width_px, answer->height_px, bytes);
+  pixels = bytes != NULL ? ks_pixels_new (answer->width_px, answer->height_px, bytes) : NULL;
+  if (pixels == NULL)
+    return FALSE;
+  if (run->job->operation == KS_WIRE_FRAMES)
+    return add_frame (run, answer, pixels);
+  result->pixels = pixels;
   result->answer_pixels = *answer;
-  result->has_pixels = result->pixels != NULL;
-  return result->has_pixels;
+  result->has_pixels = TRUE;
+  return TRUE;
+}
+
+static gboolean
+take_video (Run *run, const KsWireAnswer *answer)
+{
+  KsWorkerResult *result = &run->result;
+  KsWireOperation operation = run->job->operation;
+
+  if (result->has_video || result->has_text || result->has_pixels ||
+      (operation != KS_WIRE_LOAD && operation != KS_WIRE_FRAMES))
+    return FALSE;
+  result->answer_video = *answer;
+  result->has_video = TRUE;
+  return TRUE;
 }
 
 /* One packet.  *out_last: nothing more is to come. */
@@ -325,8 +391,10 @@ take_answer (Run *run, gboolean *out_last, GError **error)
     ok = take_text (run, &answer, fd);
   } else if (answer.type == KS_WIRE_ANSWER_PIXELS) {
     ok = take_pixels (run, &answer, fd);
+  } else if (answer.type == KS_WIRE_ANSWER_VIDEO) {
+    ok = take_video (run, &answer);
   } else if (answer.type == KS_WIRE_DONE) {
-    ok = run->result.has_text || run->result.has_pixels;
+    ok = run->result.has_text || run->result.has_pixels || run->result.frames != NULL;
     *out_last = TRUE;
   }
   if (fd >= 0)
@@ -388,7 +456,8 @@ send_request (Run *run, GError **error)
                            .page = job->page,
                            .max_side_px = job->max_side_px,
                            .cpu_s = run->limits->cpu_s,
-                           .memory_bytes = run->limits->memory_bytes};
+                           .memory_bytes = run->limits->memory_bytes,
+                           .sampling = job->sampling};
   guint8 data[KS_WIRE_MAX_BYTES];
   gsize n;
 

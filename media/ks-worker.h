@@ -26,7 +26,8 @@ typedef struct {
   const char *name; /* for sentences */
   int fd;           /* the file, read only; borrowed */
   KsWireOperation operation;
-  guint page;
+  guint page;                   /* RENDER */
+  KsMediaSampling sampling;     /* FRAMES, clamped */
   guint max_side_px;            /* 0 = 2048 */
   const char *password;         /* NULL = none */
   const KsWorkerLimits *limits; /* NULL = ks_worker_default_limits */
@@ -35,13 +36,15 @@ typedef struct {
 } KsWorkerJob;
 
 /* The answers; each part was checked.  has_text: text is UTF-8 without NUL, answer_text.n_bytes
- * long. has_pixels: pixels fits answer_pixels. */
+ * long. has_pixels: pixels fits answer_pixels.  Operations with many pictures put them into frames
+ * instead (KsMediaFrame), in ascending order of index and time. */
 typedef struct {
-  gboolean has_text, has_pixels;
-  KsWireAnswer answer_text, answer_pixels;
+  gboolean has_text, has_pixels, has_video;
+  KsWireAnswer answer_text, answer_pixels, answer_video;
   char *text;
   KsPixels *pixels;
-  char *lost; /* why the picture beside a text did not come, else NULL */
+  GPtrArray *frames; /* NULL = none came */
+  char *lost;        /* why the picture beside a text did not come, else NULL */
 } KsWorkerResult;
 
 void ks_worker_result_clear (KsWorkerResult *result);

@@ -4,6 +4,7 @@
  * ks-worker.c; it is of no use by itself.  Source: docs/adr/0011-decoder-worker.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "media/ks-loader.h"
+#include "media/ks-video-sniff.h"
 #include "media/ks-worker-sandbox.h"
 
 #include <dlfcn.h>
@@ -77,12 +78,27 @@ sniff (const guint8 *data, gsize n)
     return KS_WIRE_IMAGE;
   if (starts_with (data, n, "RIFF", 4) && n >= 12 && memcmp (data + 8, "WEBP", 4) == 0)
     return KS_WIRE_IMAGE;
-  return KS_WIRE_TEXT;
+  return ks_video_sniff (data, n) ? KS_WIRE_VIDEO : KS_WIRE_TEXT;
+}
+
+static const char *
+get_module (const KsLoaderJob *job)
+{
+  if (job->request->operation == KS_WIRE_CAPTURE)
+    return "keepsake-camera.so";
+  switch (job->what) {
+  case KS_WIRE_PDF:
+    return "keepsake-document.so";
+  case KS_WIRE_VIDEO:
+    return "keepsake-video.so";
+  default:
+    return "keepsake-image.so";
+  }
 }
 
 /* The module lies beside this program. */
 static const KsLoader *
-load_module (KsWireWhat what)
+load_module (const KsLoaderJob *job)
 {
   g_autofree char *self = g_file_read_link ("/proc/self/exe", NULL);
   g_autofree char *folder = self != NULL ? g_path_get_dirname (self) : NULL;
@@ -91,13 +107,12 @@ load_module (KsWireWhat what)
   void *module;
 
   if (folder != NULL)
-    path = g_build_filename (
-        folder, what == KS_WIRE_PDF ? "keepsake-document.so" : "keepsake-image.so", NULL);
+    path = g_build_filename (folder, get_module (job), NULL);
   module = path != NULL ? dlopen (path, RTLD_NOW | RTLD_LOCAL) : NULL;
   if (module != NULL)
     loader = dlsym (module, G_STRINGIFY (KS_LOADER_SYMBOL));
   if (loader == NULL)
-    ks_answer_fault (KS_WIRE_FAULT_DECODER, what, 0);
+    ks_answer_fault (KS_WIRE_FAULT_DECODER, job->what, 0);
   return loader;
 }
 
@@ -112,17 +127,40 @@ receive_request (KsWireRequest *out_request, int *out_fd)
     ks_worker_end (2);
 }
 
+/* What the file is, by its first bytes; ends with a fault when the request is for something else.
+ */
+static void
+look (KsLoaderJob *job)
+{
+  KsWireOperation operation = job->request->operation;
+  guint8 head[SNIFF_BYTES];
+  ssize_t n_head;
+  struct stat st;
+
+  if (fstat (job->fd, &st) != 0 || !S_ISREG (st.st_mode) || st.st_size < 0)
+    ks_answer_fault (KS_WIRE_FAULT_READ, EINVAL, 0);
+  job->n_bytes = (guint64)st.st_size;
+  n_head = pread (job->fd, head, sizeof head, 0);
+  if (n_head < 0)
+    ks_answer_fault (KS_WIRE_FAULT_READ, (guint32)errno, 0);
+  if (n_head == 0)
+    ks_answer_fault (KS_WIRE_FAULT_EMPTY, KS_WIRE_FILE, 0);
+  job->what = sniff (head, (gsize)n_head);
+  if (operation == KS_WIRE_RENDER && job->what != KS_WIRE_PDF)
+    ks_answer_fault (KS_WIRE_FAULT_NO_PAGES, 0, 0);
+  if (operation == KS_WIRE_FRAMES && job->what != KS_WIRE_VIDEO)
+    ks_answer_fault (KS_WIRE_FAULT_NO_VIDEO, job->what, 0);
+}
+
 int
 main (void)
 {
   g_autoptr (GPtrArray) paths = g_ptr_array_new_with_free_func (g_free);
   KsWireRequest request;
-  KsLoaderJob job = {.request = &request};
+  gpointer state = NULL;
+  KsLoaderJob job = {.request = &request, .what = KS_WIRE_IMAGE, .state = &state};
   const KsLoader *loader;
-  guint8 head[SNIFF_BYTES];
   KsWireStep step;
-  struct stat st;
-  ssize_t n_head;
   int code;
 
   signal (SIGXFSZ, SIG_IGN); /* a write over the limit fails instead */
@@ -130,18 +168,9 @@ main (void)
   code = ks_sandbox_limit (&request);
   if (code != 0)
     ks_answer_fault (KS_WIRE_FAULT_CONFINED, KS_WIRE_STEP_LIMITS, (guint32)code);
-  if (fstat (job.fd, &st) != 0 || !S_ISREG (st.st_mode) || st.st_size < 0)
-    ks_answer_fault (KS_WIRE_FAULT_READ, EINVAL, 0);
-  job.n_bytes = (guint64)st.st_size;
-  n_head = pread (job.fd, head, sizeof head, 0);
-  if (n_head < 0)
-    ks_answer_fault (KS_WIRE_FAULT_READ, (guint32)errno, 0);
-  if (n_head == 0)
-    ks_answer_fault (KS_WIRE_FAULT_EMPTY, KS_WIRE_FILE, 0);
-  job.what = sniff (head, (gsize)n_head);
-  if (request.operation == KS_WIRE_RENDER && job.what != KS_WIRE_PDF)
-    ks_answer_fault (KS_WIRE_FAULT_NO_PAGES, 0, 0);
-  loader = job.what == KS_WIRE_TEXT ? &ks_text_loader : load_module (job.what);
+  if (request.operation != KS_WIRE_CAPTURE) /* a camera's file has no beginning */
+    look (&job);
+  loader = job.what == KS_WIRE_TEXT ? &ks_text_loader : load_module (&job);
   loader->prepare (&job, paths);
   code = ks_sandbox_confine (paths, &step);
   if (code != 0)

@@ -26,6 +26,11 @@ check_request(const uint8_t *data, size_t n, guint n_fd)
     return;
   require(n_fd == 1 && strlen(request.password) <= KS_WIRE_MAX_PASSWORD);
   require(request.max_side_px > 0 && request.max_side_px <= KS_WIRE_MAX_SIDE_PX);
+  require(
+      request.operation == KS_WIRE_FRAMES
+          ? request.sampling.n_frames >= 1 && request.sampling.n_frames <= KS_MEDIA_MAX_FRAMES &&
+                request.sampling.begin_us >= 0 && request.sampling.begin_us <= KS_MEDIA_MAX_TIME_US
+          : request.sampling.n_frames == 0);
   require(ks_wire_build_request(&request, again) == n && memcmp(again, data, n) == 0);
 }
 
@@ -42,7 +47,11 @@ check_answer(const uint8_t *data, size_t n, guint n_fd)
             memchr(answer.encoding, 0, sizeof answer.encoding) != NULL);
   else if (answer.type == KS_WIRE_ANSWER_PIXELS)
     require(n_fd == 1 && answer.n_bytes == UINT64_C(4) * answer.width_px * answer.height_px &&
-            answer.width_px <= KS_WIRE_MAX_SIDE_PX && answer.height_px <= KS_WIRE_MAX_SIDE_PX);
+            answer.width_px <= KS_WIRE_MAX_SIDE_PX && answer.height_px <= KS_WIRE_MAX_SIDE_PX &&
+            answer.index < KS_MEDIA_MAX_FRAMES && answer.time_us >= 0);
+  else if (answer.type == KS_WIRE_ANSWER_VIDEO)
+    require(n_fd == 0 && answer.n_frames > 0 && answer.duration_us >= 0 &&
+            answer.full_width_px > 0 && answer.full_width_px <= G_MAXINT);
   else
     require(n_fd == 0 && answer.n_done <= answer.n_total);
   require(ks_wire_build_answer(&answer, again) == n && memcmp(again, data, n) == 0);

@@ -22,6 +22,11 @@ static const KsWireAnswer good_pixels = {.type = KS_WIRE_ANSWER_PIXELS,
                                          .full_width_px = 2,
                                          .full_height_px = 2,
                                          .n_bytes = 16};
+static const KsWireAnswer good_video = {.type = KS_WIRE_ANSWER_VIDEO,
+                                        .full_width_px = 2,
+                                        .full_height_px = 2,
+                                        .duration_us = 3,
+                                        .n_frames = 3};
 static const KsWireAnswer done = {.type = KS_WIRE_DONE};
 
 static void
@@ -118,6 +123,50 @@ tell_pixels (const char *mode)
     pixels.what = KS_WIRE_PDF, tell (&pixels, room, 16, SEALS);
 }
 
+/* Facts, then pictures with these numbers and times, then the end. */
+static void
+tell_frames (guint n_facts, guint n, const guint32 *numbers, const gint64 *times_us)
+{
+  static const char room[16];
+  KsWireAnswer frame = good_pixels;
+
+  for (guint i = 0; i < n_facts; i++)
+    send_answer (&good_video, -1);
+  frame.what = KS_WIRE_VIDEO;
+  for (guint i = 0; i < n; i++) {
+    frame.index = numbers[i];
+    frame.time_us = times_us[i];
+    send_answer (&frame, make_memfd (room, sizeof room, SEALS));
+  }
+  send_answer (&done, -1);
+}
+
+static void
+tell_video (const char *mode)
+{
+  static const guint32 ordered[] = {0, 1, 2}, skipping[] = {0, 2};
+  static const gint64 later[] = {0, 1, 2}, back[] = {5, 5};
+
+  if (g_str_equal (mode, "video-honest"))
+    tell_frames (1, 2, ordered, later);
+  else if (g_str_equal (mode, "video-no-facts"))
+    tell_frames (0, 1, ordered, later);
+  else if (g_str_equal (mode, "video-facts-twice"))
+    tell_frames (2, 1, ordered, later);
+  else if (g_str_equal (mode, "video-nothing"))
+    tell_frames (1, 0, ordered, later);
+  else if (g_str_equal (mode, "video-skips"))
+    tell_frames (1, 2, skipping, later);
+  else if (g_str_equal (mode, "video-goes-back"))
+    tell_frames (1, 2, ordered, back);
+  else if (g_str_equal (mode, "video-too-many"))
+    tell_frames (1, 3, ordered, later);
+  else if (g_str_equal (mode, "video-as-picture"))
+    send_answer (&good_video, -1), tell (&good_pixels, "0123456789abcdef", 16, SEALS);
+  else if (g_str_equal (mode, "video-with-text"))
+    send_answer (&good_video, -1), tell (&good_text, "hello", 5, SEALS);
+}
+
 static void
 tell_packets (const char *mode)
 {
@@ -205,6 +254,7 @@ main (void)
     return 8;
   tell_text (mode);
   tell_pixels (mode);
+  tell_video (mode);
   tell_packets (mode);
   if (g_str_equal (mode, "many-files"))
     tell_many_files ();

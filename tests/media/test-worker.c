@@ -165,7 +165,9 @@ test_lies (Fixture *f, gconstpointer data)
       "pixels-not-sealed",   "pixels-wide",     "pixels-none",     "pixels-over-asked",
       "pixels-after-text",   "pixels-of-page",  "packet-zeros",    "packet-long",
       "packet-cut",          "packet-padded",   "progress-over",   "progress-with-file",
-      "done-without-result", "fault-unknown",   "many-files",
+      "done-without-result", "fault-unknown",   "many-files",      "video-no-facts",
+      "video-facts-twice",   "video-nothing",   "video-skips",     "video-too-many",
+      "video-as-picture",    "video-with-text",
   };
   guint n_fd = count_descriptors ();
 
@@ -180,6 +182,41 @@ test_lies (Fixture *f, gconstpointer data)
     g_assert_cmpuint (count_descriptors (), ==, n_fd);
     assert_no_children ();
   }
+}
+
+/* Frames that nobody asked for, in no order, or without a video are none at all. */
+static void
+test_frame_lies (Fixture *f, gconstpointer data)
+{
+  static const char *const modes[] = {
+      "video-honest",    "video-no-facts", "video-facts-twice", "video-nothing",   "video-skips",
+      "video-goes-back", "video-too-many", "video-as-picture",  "video-with-text", "pixels-of-page",
+      "honest"};
+  KsMediaSampling wish = {.mode = KS_MEDIA_SAMPLE_COUNT, .n_frames = 2};
+  guint n_fd = count_descriptors ();
+
+  g_setenv ("KS_MEDIA_WORKER", g_getenv ("KS_LYING_WORKER"), TRUE);
+  for (guint i = 0; i < G_N_ELEMENTS (modes); i++) {
+    g_autoptr (GError) error = NULL;
+    g_autoptr (KsMediaResult) facts = NULL;
+    g_autoptr (GPtrArray) frames = NULL;
+
+    g_test_message ("%s", modes[i]);
+    write_file (f->path, modes[i], strlen (modes[i]));
+    frames = ks_media_load_frames (f->path, &wish, NULL, &facts, NULL, &error);
+    if (i == 0) {
+      g_assert_no_error (error);
+      g_assert_cmpuint (frames->len, ==, 2);
+      g_assert_cmpint (facts->kind, ==, KS_MEDIA_VIDEO);
+      continue;
+    }
+    g_assert_null (frames);
+    g_assert_null (facts);
+    g_assert_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_WORKER);
+    g_assert_nonnull (strstr (error->message, "not acceptable"));
+    assert_no_children ();
+  }
+  g_assert_cmpuint (count_descriptors (), ==, n_fd);
 }
 
 /* The same fixture does give a text when it does not lie. */
@@ -369,6 +406,7 @@ main (int argc, char **argv)
   ADD ("sandbox", test_sandbox);
   ADD ("refused-filter", test_refused_filter);
   ADD ("lies", test_lies);
+  ADD ("frame-lies", test_frame_lies);
   ADD ("honest", test_honest);
   ADD ("ends", test_ends);
   ADD ("keeps-text", test_keeps_text);

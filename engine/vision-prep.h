@@ -33,11 +33,19 @@ typedef struct ks_rgb {
   uint32_t width, height;
 } ks_rgb;
 
-/* Pillow's Image.resize on 8-bit channels, bit for bit: horizontal pass, then vertical, each
- * rounded to 8 bits; the filter widens when shrinking; coefficients in 22-bit fixed point.  An
- * equal size is a copy.  out [height, width, 3].  KS_ERR_ARG for a side of 0, KS_ERR_NOMEM. */
+/* RGBA (not premultiplied) over white: out [n_pixel, 3]. */
+void ks_rgb_from_rgba(const uint8_t *rgba, size_t n_pixel, uint8_t *out);
+
+/* Pillow's Image.resize (13.0) on 8-bit channels, bit for bit: horizontal pass, then vertical (the
+ * other way round where the height loses over twice as many pixels as the width), each rounded to
+ * 8 bits; the filter widens when shrinking; coefficients in 22-bit fixed point.  An equal size is
+ * a copy.  out [height, width, 3].  KS_ERR_ARG for a side of 0, KS_ERR_NOMEM. */
 KS_CHECK ks_status ks_rgb_resize(ks_alloc *a, const ks_rgb *src, ks_resample filter, uint32_t width,
                                  uint32_t height, uint8_t *out, ks_error *err);
+
+const char *ks_vision_family_get_name(ks_vision_family family); /* as in clip.projector_type */
+/* Pictures keep their ratio and may have any size between two caps (Qwen). */
+bool ks_vision_family_is_free_size(ks_vision_family family);
 
 /* How a family treats a picture: read from its mmproj file. */
 typedef struct ks_vision_prep {
@@ -51,19 +59,23 @@ typedef struct ks_vision_prep {
   ks_resample filter;
 } ks_vision_prep;
 
-/* The user's caps; zeros = the model's own. */
+/* The user's caps; zeros = the model's own.  Where only one is given and the model's other one
+ * contradicts it, the model's gives way. */
 typedef struct ks_vision_limits {
-  uint64_t min_pixels, max_pixels;
-  bool no_split; /* idefics3: the global view alone */
+  uint64_t min_pixels, max_pixels; /* Qwen; the others have sizes of their own */
+  bool no_split;                   /* idefics3: the global view alone */
 } ks_vision_limits;
 
+/* KS_ERR_FORMAT: no mmproj file, a key that is missing or makes no sense; KS_ERR_UNSUPPORTED:
+ * another projector. */
 KS_CHECK ks_status ks_vision_prep_read(const ks_gguf *mmproj, ks_vision_prep *out, ks_error *err);
 
 /* What the size rule decides for a picture of width x height. */
 typedef struct ks_vision_plan {
   uint32_t width, height;                 /* of the source */
   uint32_t resized_width, resized_height; /* before tiles are cut; a padded square counts whole */
-  uint32_t tile_rows, tile_cols;          /* tiles without the overview; 1 x 1 = one view */
+  uint32_t tile_rows, tile_cols;          /* tiles without the overview; 1 x 1 = one view, which
+                                             is what idefics3 calls the global one */
   bool has_overview;                      /* the whole picture once more, as the last view */
   uint32_t n_view;                        /* pictures that the tower sees */
   uint32_t view_width, view_height;       /* pixels of each */
@@ -80,7 +92,8 @@ KS_CHECK ks_status ks_vision_plan_picture(const ks_vision_prep *prep,
 /* A picture (or, for the Qwen families, two frames of a video) resized and cut as planned. */
 typedef struct ks_vision_input ks_vision_input;
 
-/* frames: n_frame (1 or 2) pictures of the plan's source size, not needed afterwards. */
+/* frames: n_frame (1 or 2) pictures of the plan's source size, not needed afterwards.
+ * KS_ERR_ARG: two frames for a family that takes one, another size; KS_ERR_NOMEM. */
 KS_CHECK ks_status ks_vision_input_new(ks_alloc *a, const ks_vision_prep *prep,
                                        const ks_vision_plan *plan, const ks_rgb *frames,
                                        uint32_t n_frame, ks_vision_input **out, ks_error *err);

@@ -16,7 +16,7 @@ readonly RUN_PACKAGES=(
   python3 python3-pip ca-certificates
 )
 readonly TEST_PACKAGES=(
-  git g++ libsimde-dev shellcheck codespell valgrind
+  git g++ libpng-dev libsimde-dev shellcheck codespell valgrind
   xvfb xauth dbus at-spi2-core fonts-dejavu-core fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji
   gsettings-desktop-schemas appstream desktop-file-utils locales
   python3-gi gir1.2-atspi-2.0 xdotool xclip imagemagick

@@ -1,6 +1,7 @@
-/* make-gguf-corpus.c - writes the GGUF seeds into the two folders named as its arguments: for
+/* make-gguf-corpus.c - writes the GGUF seeds into the folders named as its arguments: for
  * corpus/gguf an empty file, one with every key type and one with every tensor type, for
- * corpus/model tiny models of two architectures. */
+ * corpus/model tiny models of two architectures, for corpus/vision-prep what each kind of vision
+ * tower says about pictures. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/gguf-write.h"
 
@@ -259,13 +260,53 @@ write_gemma(ks_alloc *a, const char *folder)
   save(w, folder, "gemma3");
 }
 
+/* The keys of picture preparation alone, and a picture to try ("try.*", see fuzz-vision-prep.c). */
+static void
+write_towers(ks_alloc *a, const char *folder)
+{
+  static const float mean[] = {0.5f, 0.25f, 0.125f}, std[] = {0.5f, 0.25f, 1};
+  static const struct {
+    const char *projector;
+    uint32_t size, patch, longest, width, height;
+  } towers[] = {{"idefics3", 16, 4, 48, 33, 20},
+                {"mlp", 12, 4, 0, 5, 17},
+                {"gemma3", 32, 4, 0, 1, 1},
+                {"qwen2vl_merger", 56, 14, 0, 40, 9},
+                {"qwen2.5vl_merger", 56, 4, 0, 2, 300},
+                {"qwen3vl_merger", 96, 16, 0, 4000, 3000}};
+
+  for (size_t i = 0; i < sizeof towers / sizeof towers[0]; i++) {
+    ks_gguf_writer *w = ks_gguf_writer_new(a, 0);
+
+    ks_gguf_writer_add_str(w, "general.architecture", "clip");
+    ks_gguf_writer_add_bool(w, "clip.has_vision_encoder", true);
+    ks_gguf_writer_add_str(w, "clip.projector_type", towers[i].projector);
+    ks_gguf_writer_add_u32(w, "clip.vision.image_size", towers[i].size);
+    ks_gguf_writer_add_u32(w, "clip.vision.patch_size", towers[i].patch);
+    ks_gguf_writer_add_u32(w, "clip.vision.projector.scale_factor", 2);
+    ks_gguf_writer_add_u32(w, "clip.vision.spatial_merge_size", 2);
+    if (towers[i].longest > 0)
+      ks_gguf_writer_add_u32(w, "clip.vision.preproc_image_size", towers[i].longest);
+    ks_gguf_writer_add_u32(w, "clip.vision.image_min_pixels", 400);
+    ks_gguf_writer_add_u32(w, "clip.vision.image_max_pixels", 40000);
+    ks_gguf_writer_add_array(w, "clip.vision.image_mean", KS_GGUF_F32, mean, 3);
+    ks_gguf_writer_add_array(w, "clip.vision.image_std", KS_GGUF_F32, std, 3);
+    ks_gguf_writer_add_u32(w, "try.width", towers[i].width);
+    ks_gguf_writer_add_u32(w, "try.height", towers[i].height);
+    ks_gguf_writer_add_u32(w, "try.min_pixels", 0);
+    ks_gguf_writer_add_u32(w, "try.max_pixels", 0);
+    ks_gguf_writer_add_u32(w, "try.no_split", 0);
+    save(w, folder, towers[i].projector);
+  }
+}
+
 int
 main(int argc, char **argv)
 {
   ks_alloc *a = ks_alloc_new();
 
-  if (argc != 3 || a == NULL) {
-    fprintf(stderr, "usage: make-gguf-corpus GGUF-FOLDER MODEL-FOLDER\n");
+  if (argc != 4 || a == NULL) {
+    fprintf(stderr, "usage: make-gguf-corpus GGUF-FOLDER MODEL-FOLDER VISION-PREP-FOLDER\n");
     return 2;
   }
   save(ks_gguf_writer_new(a, 0), argv[1], "empty");
@@ -273,6 +314,7 @@ main(int argc, char **argv)
   write_tensors(a, argv[1]);
   write_llama(a, argv[2]);
   write_gemma(a, argv[2]);
+  write_towers(a, argv[3]);
   ks_alloc_free(a);
   return 0;
 }

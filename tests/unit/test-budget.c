@@ -132,6 +132,52 @@ KS_TEST(budget, the_smallest_works)
   tl_close(&f);
 }
 
+/* Where a view of a picture must be one pass, a plan has room for it, also the smallest one, and
+ * what the engine takes while the picture is read stays below the target. */
+KS_TEST(budget, views_in_one_pass)
+{
+  static const float embd[48 * 1024];
+  const ks_visual_run run = {.first = 5, .n_tok = 48, .embd = embd, .grid_rows = 6, .grid_cols = 8};
+  ks_budget_request request = {.total_bytes = MIB, .view_tok = 48};
+  const ks_budget_request blind = {.total_bytes = 64 * MIB};
+  ks_token ids[80];
+  tl_fixture f;
+  ks_budget_plan plan, without;
+  ks_timeline_params params;
+  ks_timeline *tl = NULL;
+  ks_error err;
+
+  tl_open(&f, "gemma3/model.gguf", NULL, 4, 80, 4000);
+  KS_ASSERT_LE(ks_model_get_shape(f.model)->n_embd, 1024);
+  KS_ASSERT_OK(ks_budget_make_plan(f.model, NULL, &f.layout, &blind, 64, 8, &without, NULL));
+  request.total_bytes = without.least_bytes;
+  KS_ASSERT_STATUS(KS_ERR_BUDGET,
+                   ks_budget_make_plan(f.model, NULL, &f.layout, &request, 64, 8, &plan, &err));
+  request.total_bytes = 64 * MIB;
+  KS_ASSERT_OK(ks_budget_make_plan(f.model, NULL, &f.layout, &request, 32, 8, &plan, NULL));
+  KS_ASSERT(plan.chunk == 48 && plan.least_bytes > without.least_bytes);
+  request.total_bytes = plan.least_bytes;
+  KS_ASSERT_OK(ks_budget_make_plan(f.model, NULL, &f.layout, &request, 64, 8, &plan, NULL));
+  KS_ASSERT_EQ(plan.chunk, 48);
+  KS_ASSERT_OK(ks_kv_pool_set_budget(f.pool, plan.kv_bytes, NULL));
+  params = ks_timeline_default_params(f.model, NULL, f.pool);
+  params.chunk = plan.chunk;
+  params.buffer = plan.buffer;
+  KS_ASSERT_OK(ks_timeline_new(f.alloc, &params, &tl, NULL));
+  memcpy(ids, tl_ids(1), sizeof ids);
+  for (uint32_t i = 0; i < run.n_tok; i++)
+    ids[run.first + i] = KS_TOKEN_NONE;
+  for (uint32_t i = 0; i < 3; i++) {
+    KS_ASSERT_OK(ks_timeline_eval_visual(tl, ids, 80, &run, 1, NULL, NULL));
+    KS_ASSERT_LE(ks_model_get_weight_bytes(f.model) + ks_alloc_get_bytes(f.alloc, KS_MEM_SCRATCH) +
+                     ks_alloc_get_bytes(f.alloc, KS_MEM_KV),
+                 request.total_bytes);
+    KS_ASSERT(ks_timeline_check(tl));
+  }
+  ks_timeline_free(tl);
+  tl_close(&f);
+}
+
 /* Everything that the device holds now: weights, gate, scratch of all kinds, pages. */
 static uint64_t
 taken_bytes(const tl_fixture *f)

@@ -12,7 +12,7 @@ struct _KsEngineJob {
   KsEngineJobFunc func;
   gpointer data;
   GDestroyNotify destroy;
-  GCancellable *cancellable;
+  gint cancelled;    /* atomic */
   gboolean finished; /* main */
   GError *error;     /* written by the engine thread before the end is posted */
 };
@@ -35,7 +35,6 @@ ks_engine_job_finalize (GObject *object)
   KsEngineJob *self = KS_ENGINE_JOB (object);
 
   g_clear_pointer (&self->context, g_main_context_unref);
-  g_clear_object (&self->cancellable);
   g_clear_error (&self->error);
   G_OBJECT_CLASS (ks_engine_job_parent_class)->finalize (object);
 }
@@ -60,7 +59,6 @@ static void
 ks_engine_job_init (KsEngineJob *self)
 {
   self->context = g_main_context_ref_thread_default ();
-  self->cancellable = g_cancellable_new ();
 }
 
 KsEngineJob *
@@ -80,19 +78,13 @@ void
 ks_engine_job_cancel (KsEngineJob *self)
 {
   g_return_if_fail (KS_IS_ENGINE_JOB (self));
-  g_cancellable_cancel (self->cancellable);
+  g_atomic_int_set (&self->cancelled, TRUE);
 }
 
 gboolean
 ks_engine_job_is_cancelled (KsEngineJob *self)
 {
-  return g_cancellable_is_cancelled (self->cancellable);
-}
-
-GCancellable *
-ks_engine_job_get_cancellable (KsEngineJob *self)
-{
-  return self->cancellable;
+  return g_atomic_int_get (&self->cancelled) != 0;
 }
 
 gboolean

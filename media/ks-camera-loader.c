@@ -249,4 +249,4 @@ run (const KsLoaderJob *job)
   ks_answer_pixels (&sizes, ks_frame_convert (&picture, frame, &sizes));
 }
 
-const KsLoader KS_LOADER_SYMBOL = {prepare, run};
+const KsLoader KS_LOADER_SYMBOL = {prepare, run, FALSE};

@@ -3,12 +3,12 @@
  * descriptor piece by piece: a file that shrinks meanwhile is a damaged one, not a fault in memory.
  * Source: docs/adr/0011-decoder-worker.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "media/ks-font-paths.h"
 #include "media/ks-loader.h"
 #include "media/ks-media.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <fontconfig/fontconfig.h>
 #include <iconv.h>
 #include <math.h>
 #include <poppler.h>
@@ -32,15 +32,8 @@ static void
 prepare (const KsLoaderJob *job, GPtrArray *paths)
 {
   g_autoptr (GBytes) bytes = g_bytes_new_static (small_pdf, sizeof small_pdf - 1);
-  FcStrList *dirs;
-  FcChar8 *dir;
 
-  FcInit ();
-  dirs = FcConfigGetFontDirs (NULL);
-  while (dirs != NULL && (dir = FcStrListNext (dirs)) != NULL)
-    g_ptr_array_add (paths, g_strdup ((const char *)dir));
-  if (dirs != NULL)
-    FcStrListDone (dirs);
+  ks_font_paths_add (paths);
   g_ptr_array_add (paths, g_strdup ("/usr/share/poppler"));
   (void)iconv_open ("ISO-8859-1", "UTF-8"); /* stays open, and so do poppler's lists */
   (void)poppler_document_new_from_bytes (bytes, NULL, NULL);
@@ -226,4 +219,4 @@ run (const KsLoaderJob *job)
   /* The process ends now: nothing is taken apart. */
 }
 
-const KsLoader KS_LOADER_SYMBOL = {prepare, run};
+const KsLoader KS_LOADER_SYMBOL = {prepare, run, FALSE};

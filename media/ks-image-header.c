@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#define TAG_WIDTH 256
-#define TAG_HEIGHT 257
 #define TAG_ORIENTATION 274
 #define MAX_TAGS 1000
 
@@ -42,46 +40,31 @@ has (const guint8 *data, gsize n, gsize at, const char *mark, gsize n_mark)
   return at <= n && n - at >= n_mark && memcmp (data + at, mark, n_mark) == 0;
 }
 
-/* A TIFF file's first directory, or that of an EXIF block, which is the same thing. */
-static gboolean
-parse_tiff (const guint8 *data, gsize n, KsImageHeader *out)
+/* An EXIF block is a small TIFF file; its first directory describes the picture. */
+guint
+ks_image_exif_orientation (const guint8 *data, gsize n)
 {
-  gboolean big = has (data, n, 0, "MM\0*", 4);
-  guint32 (*get) (const guint8 *, gsize, gsize, guint) = big ? get_be : get_le;
+  guint32 (*get) (const guint8 *, gsize, gsize, guint);
+  guint orientation = 1, n_tag;
   gsize at;
-  guint n_tag;
-
-  if (!big && !has (data, n, 0, "II*\0", 4))
-    return FALSE;
-  at = get (data, n, 4, 4);
-  n_tag = MIN (get (data, n, at, 2), MAX_TAGS);
-  at += 2;
-  for (guint i = 0; i < n_tag; i++, at += 12) {
-    guint tag = get (data, n, at, 2), type = get (data, n, at + 2, 2);
-    guint32 value = get (data, n, at + 8, type == 3 ? 2 : 4);
-
-    if (tag == TAG_WIDTH)
-      out->width_px = value;
-    else if (tag == TAG_HEIGHT)
-      out->height_px = value;
-    else if (tag == TAG_ORIENTATION && value >= 1 && value <= 8)
-      out->orientation = value;
-  }
-  return out->width_px > 0 && out->height_px > 0;
-}
-
-/* Only the orientation counts: an EXIF block describes its thumbnail's size, too. */
-static void
-parse_exif (const guint8 *data, gsize n, KsImageHeader *out)
-{
-  KsImageHeader exif = {.orientation = out->orientation};
 
   if (has (data, n, 0, "Exif\0\0", 6)) {
     data += 6;
     n -= 6;
   }
-  parse_tiff (data, n, &exif);
-  out->orientation = exif.orientation;
+  if (!has (data, n, 0, "MM\0*", 4) && !has (data, n, 0, "II*\0", 4))
+    return 1;
+  get = data[0] == 'M' ? get_be : get_le;
+  at = get (data, n, 4, 4);
+  n_tag = MIN (get (data, n, at, 2), MAX_TAGS);
+  at += 2;
+  for (guint i = 0; i < n_tag; i++, at += 12) {
+    guint32 value = get (data, n, at + 8, get (data, n, at + 2, 2) == 3 ? 2 : 4);
+
+    if (get (data, n, at, 2) == TAG_ORIENTATION && value >= 1 && value <= 8)
+      orientation = value;
+  }
+  return orientation;
 }
 
 static gboolean
@@ -102,7 +85,7 @@ parse_png (const guint8 *data, gsize n, KsImageHeader *out)
       return TRUE;
     }
     if (has (data, n, at + 4, "eXIf", 4))
-      parse_exif (data + at + 8, n_chunk, out);
+      out->orientation = ks_image_exif_orientation (data + at + 8, n_chunk);
     out->is_animated |= has (data, n, at + 4, "acTL", 4) && get_be (data, n, at + 8, 4) > 1;
     if (has (data, n, at + 4, "IEND", 4)) {
       out->ends_early = FALSE;
@@ -111,44 +94,6 @@ parse_png (const guint8 *data, gsize n, KsImageHeader *out)
     at += 12 + n_chunk;
   }
   return TRUE;
-}
-
-static gboolean
-is_frame_marker (guint marker)
-{
-  return marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
-}
-
-static gboolean
-parse_jpeg (const guint8 *data, gsize n, KsImageHeader *out)
-{
-  gsize at = 2;
-
-  while (at < n && n - at >= 4) {
-    guint marker = data[at + 1];
-    gsize n_part = get_be (data, n, at + 2, 2);
-
-    if (data[at] != 0xff)
-      return FALSE;
-    if (marker == 0xff) { /* a fill byte */
-      at++;
-      continue;
-    }
-    if (n_part < 2)
-      return FALSE;
-    if (is_frame_marker (marker)) {
-      out->height_px = get_be (data, n, at + 5, 2);
-      out->width_px = get_be (data, n, at + 7, 2);
-    } else if (marker == 0xe1 && n_part <= n - at - 2 && has (data, n, at + 4, "Exif\0\0", 6)) {
-      parse_exif (data + at + 4, n_part - 2, out);
-    } else if (marker == 0xda) {
-      out->ends_early = memmem (data + at, n - at, "\xff\xd9", 2) == NULL;
-      return out->width_px > 0;
-    }
-    at += 2 + n_part;
-  }
-  out->ends_early = TRUE;
-  return out->width_px > 0;
 }
 
 /* Blocks of at most 255 bytes up to an empty one; the place behind it, n when it ends early. */
@@ -205,53 +150,6 @@ parse_bmp (const guint8 *data, gsize n, KsImageHeader *out)
   return TRUE;
 }
 
-/* Size in a VP8 or VP8L chunk at `at`. */
-static void
-parse_webp_frame (const guint8 *data, gsize n, gsize at, KsImageHeader *out)
-{
-  if (has (data, n, at, "VP8 ", 4)) {
-    out->width_px = get_le (data, n, at + 14, 2) & 0x3fff;
-    out->height_px = get_le (data, n, at + 16, 2) & 0x3fff;
-  } else if (has (data, n, at, "VP8L", 4)) {
-    guint32 bits = get_le (data, n, at + 9, 4);
-
-    out->width_px = (bits & 0x3fff) + 1;
-    out->height_px = (bits >> 14 & 0x3fff) + 1;
-  }
-}
-
-static gboolean
-parse_webp (const guint8 *data, gsize n, KsImageHeader *out)
-{
-  gsize at = 12;
-
-  out->ends_early = get_le (data, n, 4, 4) > n - 8;
-  while (at < n && n - at >= 8) {
-    gsize n_chunk = MIN (get_le (data, n, at + 4, 4), n - at - 8);
-
-    if (has (data, n, at, "ANMF", 4)) {
-      if (out->n_frame > 0)
-        return TRUE;
-      out->is_animated = TRUE;
-      if (n_chunk > 16) {
-        out->frame_at = at + 24;
-        out->n_frame = n_chunk - 16;
-        out->width_px = get_le (data, n, at + 14, 3) + 1;
-        out->height_px = get_le (data, n, at + 17, 3) + 1;
-      }
-    } else if (has (data, n, at, "EXIF", 4)) {
-      parse_exif (data + at + 8, n_chunk, out);
-    } else if (has (data, n, at, "VP8X", 4)) {
-      out->width_px = get_le (data, n, at + 12, 3) + 1;
-      out->height_px = get_le (data, n, at + 15, 3) + 1;
-    } else if (out->width_px == 0) {
-      parse_webp_frame (data, n, at, out);
-    }
-    at += 8 + n_chunk + (n_chunk & 1);
-  }
-  return out->width_px > 0 && out->height_px > 0;
-}
-
 gboolean
 ks_image_header_parse (const guint8 *data, gsize n, KsImageHeader *out)
 {
@@ -261,22 +159,10 @@ ks_image_header_parse (const guint8 *data, gsize n, KsImageHeader *out)
     out->format = KS_IMAGE_PNG;
     return parse_png (data, n, out) && out->width_px > 0 && out->height_px > 0;
   }
-  if (has (data, n, 0, "\xff\xd8\xff", 3)) {
-    out->format = KS_IMAGE_JPEG;
-    return parse_jpeg (data, n, out) && out->height_px > 0;
-  }
   if (has (data, n, 0, "GIF8", 4)) {
     out->format = KS_IMAGE_GIF;
     return parse_gif (data, n, out);
   }
-  if (has (data, n, 0, "BM", 2)) {
-    out->format = KS_IMAGE_BMP;
-    return parse_bmp (data, n, out);
-  }
-  if (has (data, n, 0, "RIFF", 4) && has (data, n, 8, "WEBP", 4)) {
-    out->format = KS_IMAGE_WEBP;
-    return parse_webp (data, n, out);
-  }
-  out->format = KS_IMAGE_TIFF;
-  return parse_tiff (data, n, out);
+  out->format = KS_IMAGE_BMP;
+  return has (data, n, 0, "BM", 2) && parse_bmp (data, n, out);
 }

@@ -1,7 +1,7 @@
 /* ks-loader.h - what the decoders inside the worker process look like, and how they answer.
  * Only for the worker: the program never includes this.  A decoder lives in a module of its own
  * (keepsake-*.so beside the worker), so that a text file is read without 90 libraries.
- * Threads: the worker has one. */
+ * Threads: the worker has one; a decoder's library may start more, behind the filter only. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -23,6 +23,7 @@ typedef struct {
   void (*prepare) (const KsLoaderJob *job, GPtrArray *paths);
   /* Behind the filter: reads the file and answers. */
   void (*run) (const KsLoaderJob *job);
+  gboolean may_thread; /* a library of it cannot do without; other decoders have one thread */
 } KsLoader;
 
 /* Symbol of a module: const KsLoader KS_LOADER_SYMBOL. */

@@ -56,6 +56,10 @@ format_warnings (guint32 warnings, const char *lost)
     add_warning (all, "the picture ends early");
   if (warnings & KS_WIRE_WARN_ANIMATED)
     add_warning (all, "only the first picture of the animation is shown");
+  if (warnings & KS_WIRE_WARN_SEVERAL)
+    add_warning (all, "only the first picture of the file is shown");
+  if (warnings & KS_WIRE_WARN_OVER_WHITE)
+    add_warning (all, "its see-through parts are shown over white");
   if (warnings & KS_WIRE_WARN_REPLACED)
     add_warning (all, "some bytes are no characters and were replaced");
   if (warnings & KS_WIRE_WARN_TEXT_CUT)
@@ -144,6 +148,7 @@ run_job (KsWorkerJob take_job, const KsMediaOptions *options, GCancellable *canc
   job.password = options->password;
   job.progress = options->progress;
   job.user = options->user;
+  job.out_peak_bytes = options->out_peak_bytes;
   if (options->password != NULL && strlen (options->password) > KS_WIRE_MAX_PASSWORD) {
     g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_WRONG_PASSWORD,
                  "this is not the password of %s: it is longer than %u bytes", job.name,

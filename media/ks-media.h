@@ -63,6 +63,8 @@ typedef struct {
   guint max_side_px;    /* pictures are scaled down to this; 0 = 2048 */
   KsMediaProgress progress;
   gpointer user;
+  guint64 *out_peak_bytes; /* largest resident memory of the worker, also when it failed (at least
+                              what this process had when it started it); NULL = not wanted */
 } KsMediaOptions;
 
 /* Type by content; anything but a regular file is refused.  options may be NULL. (transfer full) */

@@ -301,4 +301,4 @@ run (const KsLoaderJob *job)
   ks_answer_text (import.text, import.n_text, import.encoding, 0, 0, import.warnings);
 }
 
-const KsLoader ks_text_loader = {prepare, run};
+const KsLoader ks_text_loader = {prepare, run, FALSE};

@@ -191,4 +191,4 @@ run (const KsLoaderJob *job)
     ks_answer_fault (KS_WIRE_FAULT_DAMAGED, KS_WIRE_VIDEO, 0);
 }
 
-const KsLoader KS_LOADER_SYMBOL = {prepare, run};
+const KsLoader KS_LOADER_SYMBOL = {prepare, run, FALSE};

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -123,6 +124,8 @@ static const int plain_calls[] = {
     SCMP_SYS (close),
     SCMP_SYS (fstat),
     SCMP_SYS (newfstatat),
+    SCMP_SYS (access),
+    SCMP_SYS (faccessat),
     SCMP_SYS (fadvise64),
     SCMP_SYS (ftruncate),
     SCMP_SYS (munmap),
@@ -216,6 +219,24 @@ add_checked (scmp_filter_ctx filter)
   return code;
 }
 
+/* A thread of this process: it has the filter and Landlock's rules of the one that starts it. */
+static int
+add_threads (scmp_filter_ctx filter)
+{
+  const scmp_datum_t shared = CLONE_THREAD | CLONE_VM | CLONE_SIGHAND | CLONE_FILES | CLONE_FS;
+  const scmp_datum_t spaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
+                              CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+  int code = seccomp_rule_add (filter, SCMP_ACT_ALLOW, SCMP_SYS (clone), 1,
+                               SCMP_A0 (SCMP_CMP_MASKED_EQ, shared | spaces, shared));
+
+  /* Both belong to the start of a thread: libc gives up when the second is refused. */
+  if (code == 0)
+    code = seccomp_rule_add (filter, SCMP_ACT_ALLOW, SCMP_SYS (set_robust_list), 0);
+  if (code == 0)
+    code = seccomp_rule_add (filter, SCMP_ACT_ALLOW, SCMP_SYS (rseq), 0);
+  return code;
+}
+
 /* Newer calls that the C library tries first must look missing, so that it falls back. */
 static int
 add_missing (scmp_filter_ctx filter)
@@ -228,7 +249,7 @@ add_missing (scmp_filter_ctx filter)
 }
 
 static int
-confine_by_seccomp (void)
+confine_by_seccomp (gboolean may_thread)
 {
   scmp_filter_ctx filter = seccomp_init (SCMP_ACT_ERRNO (EPERM));
   int code;
@@ -240,6 +261,8 @@ confine_by_seccomp (void)
     code = add_checked (filter);
   if (code == 0)
     code = add_missing (filter);
+  if (code == 0 && may_thread)
+    code = add_threads (filter);
   if (code == 0)
     code = seccomp_load (filter);
   seccomp_release (filter);
@@ -247,7 +270,7 @@ confine_by_seccomp (void)
 }
 
 int
-ks_sandbox_confine (const GPtrArray *paths, KsWireStep *out_step)
+ks_sandbox_confine (const GPtrArray *paths, gboolean may_thread, KsWireStep *out_step)
 {
   int code;
 
@@ -259,7 +282,7 @@ ks_sandbox_confine (const GPtrArray *paths, KsWireStep *out_step)
   if (code != 0)
     return code;
   *out_step = KS_WIRE_STEP_SECCOMP;
-  code = confine_by_seccomp ();
+  code = confine_by_seccomp (may_thread);
   if (code != 0)
     return code;
   /* A filter that was taken but does not filter is a refused one. */

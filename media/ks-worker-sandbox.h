@@ -13,7 +13,8 @@ G_BEGIN_DECLS
  * 0, or errno. */
 int ks_sandbox_limit (const KsWireRequest *request);
 /* Last, before the file is read: no new privileges, Landlock where the kernel has it (paths stay
- * readable, no other file can be opened), then the seccomp filter.  0, or errno with *out_step. */
-int ks_sandbox_confine (const GPtrArray *paths, KsWireStep *out_step);
+ * readable, no other file can be opened), then the seccomp filter.  may_thread: threads can be
+ * started, each as confined as the first; never a process.  0, or errno with *out_step. */
+int ks_sandbox_confine (const GPtrArray *paths, gboolean may_thread, KsWireStep *out_step);
 
 G_END_DECLS

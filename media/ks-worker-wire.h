@@ -86,7 +86,9 @@ typedef enum {
   KS_WIRE_WARN_PAGES = 1 << 4,      /* some pages could not be read */
   KS_WIRE_WARN_VIDEO_CUT = 1 << 5,  /* a video ends before its time */
   KS_WIRE_WARN_FEWER = 1 << 6,      /* more frames were wished for than may be taken */
-  KS_WIRE_WARN_ALL = (1 << 7) - 1
+  KS_WIRE_WARN_OVER_WHITE = 1 << 7, /* what is see-through was laid over white */
+  KS_WIRE_WARN_SEVERAL = 1 << 8,    /* only the first of a file's pictures was taken */
+  KS_WIRE_WARN_ALL = (1 << 9) - 1
 } KsWireWarning;
 
 typedef enum {

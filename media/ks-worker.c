@@ -12,6 +12,7 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -161,10 +162,12 @@ start (Run *run, GError **error)
   return TRUE;
 }
 
-/* Ends the worker if it has not ended; its wait status, -1 when that is not to be had. */
+/* Ends the worker if it has not ended; its wait status, -1 when that is not to be had.  The kernel
+ * counts the memory from before the program was exchanged as well: it is that of the starter. */
 static int
 reap (Run *run, gboolean by_force)
 {
+  struct rusage usage = {0};
   int status = -1;
   pid_t pid;
 
@@ -173,9 +176,11 @@ reap (Run *run, gboolean by_force)
   if (by_force)
     kill (run->pid, SIGKILL);
   do
-    pid = waitpid (run->pid, &status, 0);
+    pid = wait4 (run->pid, &status, 0, &usage);
   while (pid < 0 && errno == EINTR);
   run->pid = 0;
+  if (pid > 0 && run->job->out_peak_bytes != NULL)
+    *run->job->out_peak_bytes = (guint64)usage.ru_maxrss * 1024;
   return pid > 0 ? status : -1;
 }
 

@@ -33,6 +33,7 @@ typedef struct {
   const KsWorkerLimits *limits; /* NULL = ks_worker_default_limits */
   KsMediaProgress progress;     /* NULL = none */
   gpointer user;
+  guint64 *out_peak_bytes; /* as in KsMediaOptions; NULL = not wanted */
 } KsWorkerJob;
 
 /* The answers; each part was checked.  has_text: text is UTF-8 without NUL, answer_text.n_bytes

@@ -9,16 +9,18 @@
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
+  guint orientation = ks_image_exif_orientation(data, n);
   KsImageHeader header;
 
+  if (orientation < 1 || orientation > 8)
+    abort();
   if (!ks_image_header_parse(data, n, &header))
     return 0;
   if (header.width_px == 0 || header.height_px == 0 || header.orientation < 1 ||
       header.orientation > 8)
     abort();
-  /* The first picture of an animation is cut out by these. */
-  if (header.n_frame > 0 &&
-      (header.frame_at < 36 || header.frame_at > n || header.n_frame > n - header.frame_at))
+  /* A cut data chunk is mended at this place. */
+  if (header.cut_at > 0 && (header.cut_at < 8 || header.cut_at + 8 > n))
     abort();
   return 0;
 }

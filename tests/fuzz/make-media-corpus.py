@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the kept inputs of fuzz-worker-wire and fuzz-image-header; run by hand when a format changes.
+"""Writes the kept inputs of fuzz-worker-wire, fuzz-image-header and fuzz-sniff; run by hand when a format changes.
 
 Usage: make-media-corpus.py (from anywhere).  A packet's input begins with its number of descriptors.
 """
@@ -10,6 +10,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "media"))
+import hostileheif as heif  # noqa: E402
 import hostileimage as image  # noqa: E402
 
 
@@ -37,13 +38,16 @@ def main():
     rows = [[image.RED, image.GREEN], [image.BLUE, image.WHITE]]
     for name, data in (
             ("png", image.png(2, 1, [bytes(8)], extra=image.chunk(b"eXIf", image.exif(6)))),
-            ("jpeg", image.jpeg([[(76, 85, 255), (29, 255, 107)]], orientation=5)),
+            ("exif", b"Exif\0\0" + image.exif(5)),
             ("gif", image.gif([[0, 1], [2, 3]], n_frame=2)),
-            ("bmp", image.bmp(rows)),
-            ("tiff", image.tiff(rows, orientation=3)),
-            ("webp", image.webp(5, 3, image.BLUE, orientation=8)),
-            ("webp-moving", image.webp_animation(4, 4, [image.GREEN, image.RED]))):
+            ("bmp", image.bmp(rows))):
         write("image-header", name, data)
+    files = {"pdf": b"\0junk\n%PDF-1.7\n", "bmp": image.bmp(rows)[:40], "webp": image.webp(5, 3, image.BLUE)[:30],
+             "tiff": b"MM\0+\0\x08\0\0", "heif": heif.box(b"ftyp", b"isom" + bytes(4) + b"mp42mif1heic"),
+             "svg": b"\xef\xbb\xbf<?xml version='1.0'?>\n<!-- <svg> -->\n<!DOCTYPE svg [<!ENTITY a '>'>]>\n<s:svg />",
+             "svg-wide": b"\xfe\xff" + "<svg\n>".encode("utf-16-be"), "text": b"plain words\n"}
+    for name, data in files.items():
+        write("sniff", name, data)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Pictures in six formats, byte by byte: used by make-hostile.py."""
+"""Pictures in PNG, JPEG, GIF, BMP, TIFF and WebP, byte by byte: used by make-hostile.py."""
 # SPDX-License-Identifier: GPL-3.0-or-later
 import struct
 import zlib
@@ -23,6 +23,17 @@ def png(width, height, rows, depth=8, color=6, extra=b""):
 def png_rgba(rows):
     """rows: lists of (r, g, b, a)."""
     return png(len(rows[0]), len(rows), [bytes(sum(row, ())) for row in rows])
+
+
+def png_interlaced(width, height, rows, n):
+    """rows of n bytes a pixel, in the seven passes."""
+    body = b""
+    for x0, y0, dx, dy in ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2),
+                           (0, 1, 1, 2)):
+        for y in range(y0, height, dy):
+            body += b"\0" + b"".join(rows[y][n * x:n * x + n] for x in range(x0, width, dx))
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 1)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(body)) + chunk(b"IEND", b""))
 
 
 def exif(orientation):
@@ -54,12 +65,13 @@ def segment(marker, data):
     return bytes([0xFF, marker]) + struct.pack(">H", len(data) + 2) + data
 
 
-def jpeg(blocks, orientation=None, progressive=False, adobe=None):
+def jpeg(blocks, orientation=None, progressive=False, adobe=None, extra=b""):
     """blocks: rows of 8 x 8 squares, each a tuple of 1, 3 (YCbCr) or 4 components; flat, so without loss."""
     n = len(blocks[0][0])
     out = b"\xff\xd8"
     if orientation:
         out += segment(0xE1, b"Exif\0\0" + exif(orientation))
+    out += extra
     if adobe is not None:
         out += segment(0xEE, b"Adobe\0\x64\0\0\0\0" + bytes([adobe]))
     out += segment(0xDB, b"\0" + bytes([8] * 64))
@@ -80,16 +92,35 @@ def jpeg(blocks, orientation=None, progressive=False, adobe=None):
             bits.put(difference if difference > 0 else difference + (1 << size) - 1, size)
             if not progressive:
                 bits.put(0, 1)
-    return out + bits.finish() + b"\xff\xd9"
+    out += bits.finish()
+    for i in range(n if progressive else 0):  # each component's other frequencies: none
+        bits = Bits()
+        for _ in range(len(blocks) * len(blocks[0])):
+            bits.put(0, 1)
+        out += segment(0xDA, bytes([1, i + 1, 0, 1, 63, 0])) + bits.finish()
+    return out + b"\xff\xd9"
 
 
-def gif(pixels, n_frame=1):
-    """pixels: rows of indices below 4; red, green, blue, white.  Written without compression."""
+def jpeg_scan_bomb(width, height, n_scan):
+    """Progressive; each scan says nothing of a large picture."""
+    out = b"\xff\xd8" + segment(0xDB, b"\0" + bytes([8] * 64))
+    out += segment(0xC2, struct.pack(">BHHB", 8, height, width, 1) + b"\x01\x11\0")
+    for table in (b"\x00", b"\x10"):
+        out += segment(0xC4, table + bytes([1] + [0] * 15) + b"\0")
+    out += segment(0xDA, b"\x01\x01\0\0\0\0") + b"\0"
+    return out + (segment(0xDA, b"\x01\x01\0\x01\x3f\0") + b"\0") * n_scan + b"\xff\xd9"
+
+
+def gif(pixels, n_frame=1, clear=None, size=None, place=(0, 0)):
+    """pixels: rows of indices below 4; red, green, blue, white.  Written without compression.  clear: the index
+    that is see-through; size: of the canvas."""
     height, width = len(pixels), len(pixels[0])
-    out = b"GIF89a" + struct.pack("<HHBBB", width, height, 0x81, 0, 0)
+    out = b"GIF89a" + struct.pack("<HHBBB", *(size or (width, height)), 0x81, 0, 0)
     out += bytes(RED[:3] + GREEN[:3] + BLUE[:3] + WHITE[:3])
     for _ in range(n_frame):
-        out += b"\x2c" + struct.pack("<HHHHB", 0, 0, width, height, 0) + b"\x02"
+        if clear is not None:
+            out += b"\x21\xf9\x04\x01\0\0" + bytes([clear, 0])
+        out += b"\x2c" + struct.pack("<HHHHB", *place, width, height, 0) + b"\x02"
         codes = []
         for i, p in enumerate(p for row in pixels for p in row):
             codes += ([4] if i % 2 == 0 else []) + [p]  # a clear code before every second keeps codes 3 bits wide
@@ -118,6 +149,12 @@ def bmp(rows):
         body += line + bytes(-len(line) % 4)
     return (b"BM" + struct.pack("<IHHI", 54 + len(body), 0, 0, 54)
             + struct.pack("<IiiHHIIiiII", 40, width, height, 1, 24, 0, len(body), 0, 0, 0, 0) + body)
+
+
+def bmp_raw(width, height, bits, body, palette=b"", packing=0):
+    return (b"BM" + struct.pack("<IHHI", 54 + len(palette) + len(body), 0, 0, 54 + len(palette))
+            + struct.pack("<IiiHHIIiiII", 40, width, height, 1, bits, packing, len(body), 0, 0, len(palette) // 4, 0)
+            + palette + body)
 
 
 def tiff(rows, orientation=1):
@@ -158,10 +195,14 @@ def webp(width, height, rgba, orientation=None):
     return b"RIFF" + struct.pack("<I", len(body) + 4) + b"WEBP" + body
 
 
-def webp_animation(width, height, colors):
-    size = (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
-    body = b"VP8X" + struct.pack("<II", 10, 0x12) + size + b"ANIM" + struct.pack("<IIH", 6, 0, 0)
+def webp_animation(width, height, colors, frame=None, coded=None):
+    """frame: x, y (even), width, height of each picture on the canvas; coded: the size that its data says."""
+    x, y, w, h = frame or (0, 0, width, height)
+    body = b"VP8X" + struct.pack("<II", 10, 0x12)
+    body += (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
+    body += b"ANIM" + struct.pack("<IIH", 6, 0, 0)
     for color in colors:
-        frame = bytes(6) + size + (100).to_bytes(3, "little") + b"\0" + vp8l(width, height, color)
-        body += b"ANMF" + struct.pack("<I", len(frame)) + frame
+        part = b"".join(v.to_bytes(3, "little") for v in (x // 2, y // 2, w - 1, h - 1, 100)) + b"\0"
+        part += vp8l(*(coded or (w, h)), color)
+        body += b"ANMF" + struct.pack("<I", len(part)) + part
     return b"RIFF" + struct.pack("<I", len(body) + 4) + b"WEBP" + body

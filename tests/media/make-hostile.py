@@ -5,7 +5,8 @@ Usage: make-hostile.py FOLDER [GROUP...].  Keys of a case (a group of cases.ini 
 for another case of the same file): expect = text|pdf|image or names of KsMediaError, separated by |; password;
 pages; blank (pages without text); contains, lacks (of the text, or of the error's sentence); warning (part of
 it); may_warn (drawing the page may end the worker, its text stays); size (WxH before scaling); picture (WxH as
-handed over); side (longest side asked for); pixels (x,y=rrggbbaa, each channel within 2).
+handed over); side (longest side asked for); pixels (x,y=rrggbbaa, each channel within 2); peak (MiB of resident
+memory that the worker may take at most).
 """
 # SPDX-License-Identifier: GPL-3.0-or-later
 import os
@@ -13,6 +14,7 @@ import sys
 
 import hostileimage as image
 import hostilepdf as pdf
+import picturecases
 from hostileimage import BLUE, GREEN, RED, WHITE
 
 KOREAN, JAPANESE, ARABIC = "한국어문장", "日本語の文章", "سلام"
@@ -22,13 +24,20 @@ HALF_RED = (255, 0, 0, 128)
 
 class Folder:
     def __init__(self, path):
-        self.path, self.cases = path, []
+        self.path, self.cases, self.peak = path, [], 0
+
+    def write(self, name, data):
+        """The path of the file."""
+        path = os.path.join(self.path, name)
+        with open(path, "wb") as file:
+            file.write(data)
+        return path
 
     def case(self, name, data=None, **keys):
         """data None: another case of the file before, or of one made elsewhere."""
         if data is not None:
-            with open(os.path.join(self.path, name), "wb") as file:
-                file.write(data)
+            self.write(name, data)
+        keys.setdefault("peak", self.peak)
         number = sum(group.split("#")[0] == name for group, _ in self.cases)
         self.cases.append((f"{name}#{number + 1}" if number else name, keys))
 
@@ -129,13 +138,13 @@ def add_pictures(out):
     square = [[RED, GREEN], [BLUE, HALF_RED]]
     four = "0,0=ff0000ff;1,0=00ff00ff;0,1=0000ffff"
     out.case("rgba.png", image.png_rgba(square), expect="image", size="2x2", picture="2x2",
-             pixels=four + ";1,1=ff000080")
+             pixels=four + ";1,1=ff7f7fff", warning="see-through")
     wide = [b"".join(b"".join(v.to_bytes(2, "big") for v in (257 * p[0], 257 * p[1], 257 * p[2])) for p in row)
             for row in square]
     out.case("deep.png", image.png(2, 2, wide, depth=16, color=2), expect="image", pixels=four)
     out.case("palette.png", image.png(2, 2, [b"\x00\x01", b"\x02\x00"], color=3,
              extra=image.chunk(b"PLTE", bytes(RED[:3] + GREEN[:3] + BLUE[:3])) + image.chunk(b"tRNS", b"\xff\x80")),
-             expect="image", pixels="0,0=ff0000ff;1,0=00ff0080;0,1=0000ffff")
+             expect="image", pixels="0,0=ff0000ff;1,0=7fff7fff;0,1=0000ffff", warning="see-through")
     out.case("grey.png", image.png(2, 1, [b"\x00\xc0"], color=0), expect="image", pixels="0,0=000000ff;1,0=c0c0c0ff")
     out.case("bits.png", image.png(2, 1, [b"\x40"], depth=1, color=0), expect="image",
              pixels="0,0=000000ff;1,0=ffffffff")
@@ -146,7 +155,7 @@ def add_pictures(out):
              picture="2048x1", pixels="10,0=ff0000ff;2040,0=0000ffff")
     out.case("turned.png", image.png(2, 1, [bytes(RED + BLUE)], extra=image.chunk(b"eXIf", image.exif(6))),
              expect="image", size="1x2", pixels="0,0=ff0000ff;0,1=0000ffff")
-    out.case("picture.txt", image.png_rgba(square), expect="image", size="2x2")
+    out.case("picture.txt", image.png_rgba(square), expect="image", size="2x2", warning="see-through")
     big = [[(x & 255, y & 255, (x * y) & 255, 255) for x in range(200)] for y in range(200)]
     cut = image.png_rgba(big)
     out.case("cut.png", cut[:len(cut) // 2], expect="image", size="200x200", warning="ends early",
@@ -194,7 +203,8 @@ def add_photographs(out):
     out.case("rows.tiff", image.tiff(colours), expect="image", size="3x2", pixels=three)
     out.case("turned.tiff", image.tiff(colours, orientation=3), expect="image", size="3x2",
              pixels="2,1=ff0000ff;2,0=00ff00ff;0,1=0000ffff".replace("2,0=00ff00ff", "1,1=00ff00ff"))
-    out.case("flat.webp", image.webp(5, 3, (10, 200, 30, 128)), expect="image", size="5x3", pixels="4,2=0ac81e80")
+    out.case("flat.webp", image.webp(5, 3, (10, 200, 30, 128)), expect="image", size="5x3", pixels="4,2=84e38eff",
+             warning="see-through")
     out.case("turned.webp", image.webp(5, 3, BLUE, orientation=6), expect="image", size="3x5", pixels="0,4=0000ffff")
     out.case("moving.webp", image.webp_animation(4, 4, [GREEN, RED]), expect="image", size="4x4",
              pixels="0,0=00ff00ff", warning="animation")
@@ -205,14 +215,23 @@ def big_rows():
     return [[(x & 255, y & 255, 9, 255) for x in range(100)] for y in range(60)]
 
 
-GROUPS = {"sound": add_sound_documents, "encrypted": add_encrypted, "broken": add_broken_documents,
-          "texts": add_texts, "pictures": add_pictures, "photographs": add_photographs}
+def add_seeds(out):
+    picturecases.add_seeds(out)
+    out.case("seed.pdf", pdf.simple("Seed"), expect="pdf")
+    out.case("seed.txt", "# Überschrift\r\nZeile\n".encode("utf-16"), expect="text")
+
+
+# The groups of files, each with the bound of memory for the cases that name none of their own.
+GROUPS = {"sound": (add_sound_documents, 96), "encrypted": (add_encrypted, 96), "broken": (add_broken_documents, 400),
+          "texts": (add_texts, 300), "pictures": (add_pictures, 96), "photographs": (add_photographs, 96)}
+GROUPS.update({name: (add, 96) for name, add in picturecases.GROUPS.items()})
 
 
 def main():
     out = Folder(sys.argv[1])
     for name in sys.argv[2:] or GROUPS:
-        GROUPS[name](out)
+        add, out.peak = GROUPS[name] if name != "seeds" else (add_seeds, 0)
+        add(out)
     out.finish()
 
 

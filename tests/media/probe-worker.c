@@ -1,5 +1,6 @@
 /* probe-worker.c - a worker that confines itself like the real one and then tries what is
- * forbidden. Answers with a text: one line `name errno` a try, 0 = it was possible. */
+ * forbidden. Answers with a text: one line `name errno` a try, 0 = it was possible.  A file that
+ * begins with '+' asks for threads as well. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "media/ks-loader.h"
 #include "media/ks-worker-sandbox.h"
@@ -7,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -52,6 +54,26 @@ try_files (GString *out, const char *allowed)
   note (out, "symlink", symlink ("/etc/passwd", "/tmp/keepsake-probe"));
   note (out, "truncate", truncate (allowed, 0));
   note (out, "write-request", write (4, plain, 1));
+}
+
+static void *
+run_thread (void *data)
+{
+  /* As confined as the first one. */
+  *(int *)data = open ("/dev/null", O_RDWR) < 0 ? errno : 0;
+  return NULL;
+}
+
+static void
+try_thread (GString *out)
+{
+  int code, inside = 0;
+  pthread_t thread;
+
+  code = pthread_create (&thread, NULL, run_thread, &inside);
+  if (code == 0)
+    pthread_join (thread, NULL);
+  g_string_append_printf (out, "thread %d\nin-thread %d\n", code, inside);
 }
 
 static void
@@ -115,6 +137,8 @@ main (void)
   g_autoptr (GPtrArray) paths = g_ptr_array_new ();
   g_autoptr (GString) out = g_string_new (NULL);
   char allowed[256] = "";
+  const char *path;
+  gboolean may_thread;
   g_autofree char *folder = NULL;
   guint8 data[KS_WIRE_MAX_BYTES];
   KsWireRequest request;
@@ -127,11 +151,14 @@ main (void)
   if (n <= 0 || !ks_wire_parse_request (data, (gsize)n, n_fd, &request) || fd != 4 ||
       pread (fd, allowed, sizeof allowed - 1, 0) < 0)
     return 8;
-  folder = g_path_get_dirname (allowed);
+  may_thread = allowed[0] == '+';
+  path = allowed + may_thread;
+  folder = g_path_get_dirname (path);
   g_ptr_array_add (paths, folder);
-  if (ks_sandbox_limit (&request) != 0 || ks_sandbox_confine (paths, &step) != 0)
+  if (ks_sandbox_limit (&request) != 0 || ks_sandbox_confine (paths, may_thread, &step) != 0)
     return 9;
-  try_files (out, allowed);
+  try_files (out, path);
+  try_thread (out);
   try_processes (out);
   try_machine (out);
   note_limits (out, landlock);

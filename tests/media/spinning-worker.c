@@ -24,7 +24,7 @@ main (void)
   gssize n = ks_wire_receive (KS_WIRE_SOCKET_FD, data, &fd, &n_fd);
 
   if (n <= 0 || !ks_wire_parse_request (data, (gsize)n, n_fd, &request) ||
-      ks_sandbox_limit (&request) != 0 || ks_sandbox_confine (paths, &step) != 0)
+      ks_sandbox_limit (&request) != 0 || ks_sandbox_confine (paths, FALSE, &step) != 0)
     return 8;
   for (;;)
     n_turn++;

@@ -77,7 +77,7 @@ assert_errno (const char *text, const char *name, int want)
 }
 
 /* Nothing that reaches outside works: no network, no writing, no other process, no file but below
- * the allowed folder; and the limits are there. */
+ * the allowed folder; and the limits are there.  data: threads may be started; they may no more. */
 static void
 test_sandbox (Fixture *f, gconstpointer data)
 {
@@ -90,9 +90,9 @@ test_sandbox (Fixture *f, gconstpointer data)
       "ioctl",         "mmap-exec",  "mprotect-exec",  "landlock", "tgkill-other"};
   g_autoptr (GError) error = NULL;
   g_autoptr (KsMediaResult) result = NULL;
-  g_autofree char *text = NULL;
+  g_autofree char *text = NULL, *asked = g_strconcat (data != NULL ? "+" : "", f->path, NULL);
 
-  write_file (f->path, f->path, strlen (f->path));
+  write_file (f->path, asked, strlen (asked));
   g_setenv ("KS_MEDIA_WORKER", g_getenv ("KS_PROBE_WORKER"), TRUE);
   result = ks_media_load (f->path, NULL, NULL, &error);
   g_assert_no_error (error);
@@ -102,6 +102,8 @@ test_sandbox (Fixture *f, gconstpointer data)
   assert_errno (text, "write-request", EBADF);
   assert_errno (text, "read-allowed", 0);
   assert_errno (text, "memory", 0);
+  assert_errno (text, "thread", data != NULL ? 0 : EPERM);
+  assert_errno (text, "in-thread", data != NULL ? EPERM : 0);
   if (g_ascii_strtoll (find_line (text, "kernel-has-landlock"), NULL, 10) != 0) {
     assert_errno (text, "read-passwd", EACCES);
     assert_errno (text, "read-proc", EACCES);
@@ -404,6 +406,8 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   ADD ("sandbox", test_sandbox);
+  g_test_add ("/worker/sandbox-with-threads", Fixture, "+", fixture_set_up, test_sandbox,
+              fixture_tear_down);
   ADD ("refused-filter", test_refused_filter);
   ADD ("lies", test_lies);
   ADD ("frame-lies", test_frame_lies);

@@ -34,6 +34,7 @@ struct _KsVideoInput {
   gboolean is_exact;    /* every packet had a time of its own */
   gboolean is_linear;   /* seeking went wrong */
   gboolean is_aligned;  /* shift_us is known */
+  gboolean is_rough;    /* frames are decoded to be compared only */
   GArray *times, *keys; /* gint64, ascending; keys: where decoding can begin */
   gint64 earliest_us;   /* the first that came when it was decoded from the start */
   gint64 start_us, frame_us, duration_us;
@@ -491,8 +492,10 @@ ks_video_input_show (KsVideoInput *self, gint64 time_us, gint64 *out_time_us)
   /* A key frame without a time of its own may be shown later than its packet says. */
   gint64 key_us = find_key (self, self->is_exact ? time_us : time_us - EARLIER_US);
 
-  if (is_late (self, time_us) ||
+  if (is_late (self, time_us) || self->is_rough ||
       (!self->is_linear && key_us > (self->has_next ? self->next_us : self->shown_us))) {
+    self->is_rough = FALSE;
+    self->codec->skip_loop_filter = AVDISCARD_DEFAULT;
     if (!self->is_linear)
       seek (self, key_us);
     else if (!self->has_shown || self->shown_us > self->earliest_us)
@@ -517,6 +520,8 @@ ks_video_input_show (KsVideoInput *self, gint64 time_us, gint64 *out_time_us)
 const AVFrame *
 ks_video_input_next (KsVideoInput *self, gboolean keys_only, gint64 *out_time_us)
 {
+  self->is_rough = TRUE;
+  self->codec->skip_loop_filter = AVDISCARD_ALL;
   if (!self->has_next && (self->is_drained || !decode_next (self, 0, keys_only)))
     return NULL;
   step (self);

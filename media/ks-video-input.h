@@ -32,8 +32,8 @@ const gint64 *ks_video_input_get_times (const KsVideoInput *self, gsize *out_n);
 /* The frame that is shown at time_us, and its own time; borrowed until the next call.  NULL: none
  * could be decoded there.  The first call is for the first of all times. */
 const AVFrame *ks_video_input_show (KsVideoInput *self, gint64 time_us, gint64 *out_time_us);
-/* The frame behind the one that was shown last.  keys_only: the next that needs no other.  NULL at
- * the end. */
+/* The frame behind the one that was shown last, good enough to be compared: its edges may be
+ * rough.  keys_only: the next that needs no other.  NULL at the end. */
 const AVFrame *ks_video_input_next (KsVideoInput *self, gboolean keys_only, gint64 *out_time_us);
 
 G_END_DECLS

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define SMALL_SIDE_PX 16u /* when only the kind or the number matters */
+
 /* --- printing --- */
 
 void
@@ -51,7 +53,7 @@ cli_talk_begin (CliTalk *talk)
   g_clear_error (&talk->error);
   talk->busy = TRUE;
   talk->stopping = FALSE;
-  talk->n_attached = 0;
+  talk->n_attached = talk->n_video = 0;
   cli_progress_init (&talk->progress);
 }
 
@@ -120,8 +122,20 @@ open_engine (CliTalk *talk)
 }
 
 static gboolean
+ask_eyes (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
+{
+  KsEngineSetup *setup = ks_engine_get_setup (engine);
+  KsEyes *eyes = data;
+
+  if (setup->sight != NULL)
+    *eyes = ks_sight_get_eyes (setup->sight);
+  return TRUE;
+}
+
+static gboolean
 open_live (CliTalk *talk, const CliOptions *options, gboolean greedy, int *out_exit)
 {
+  g_autoptr (KsEngineJob) job = NULL;
   g_autoptr (GError) error = NULL;
 
   talk->answers = cli_options_make_answer (options, NULL, greedy, &error);
@@ -135,6 +149,12 @@ open_live (CliTalk *talk, const CliOptions *options, gboolean greedy, int *out_e
     *out_exit = cli_fail (talk->error);
     return FALSE;
   }
+  job = ks_engine_job_new (ask_eyes, &talk->eyes, NULL);
+  ks_engine_push (talk->engine, job);
+  if (!ks_engine_job_wait (job, &error)) {
+    *out_exit = cli_fail (error);
+    return FALSE;
+  }
   talk->conversation = ks_conversation_new (talk->engine);
   ks_conversation_set_system (talk->conversation, options->system);
   return TRUE;
@@ -145,12 +165,15 @@ attach_all (CliTalk *talk, const CliOptions *options, int *out_exit)
 {
   g_autoptr (GError) error = NULL;
 
-  for (guint i = 0; options->attach != NULL && options->attach[i] != NULL; i++)
-    if (!cli_talk_attach (talk, options->attach[i], &error)) {
-      *out_exit = cli_fail (error);
-      return FALSE;
-    }
-  return TRUE;
+  gboolean ok = TRUE;
+
+  for (guint i = 0; ok && options->images != NULL && options->images[i] != NULL; i++)
+    ok = cli_talk_attach_image (talk, options->images[i], &error);
+  for (guint i = 0; ok && options->attach != NULL && options->attach[i] != NULL; i++)
+    ok = cli_talk_attach (talk, options->attach[i], &error);
+  if (!ok)
+    *out_exit = cli_fail (error);
+  return ok;
 }
 
 gboolean
@@ -159,6 +182,7 @@ cli_talk_open (CliTalk *talk, CliOptions *options, gboolean greedy, int *out_exi
   *talk = (CliTalk){.at_margin = TRUE, .quiet = options->json};
   talk->answer = g_string_new (NULL);
   talk->password = g_strdup (options->password);
+  talk->n_frames = cli_options_get_n_frames (options);
   if (options->session != NULL)
     talk->session = cli_session_new (talk, options, greedy, out_exit);
   if (options->session != NULL ? talk->session == NULL
@@ -260,16 +284,72 @@ cli_talk_wait (CliTalk *talk)
   return talk->error == NULL;
 }
 
+/* Frames of a video, evenly over its time, in pairs where the model takes them so. */
+static gboolean
+watch_live (CliTalk *talk, const KsPicture *whole, GError **error)
+{
+  KsMediaSampling sampling = {.mode = KS_MEDIA_SAMPLE_COUNT, .n_frames = talk->n_frames};
+  KsMediaOptions options = {.name = whole->name, .max_side_px = SMALL_SIDE_PX};
+  g_autoptr (GPtrArray) frames =
+      ks_media_load_frames (whole->path, &sampling, &options, NULL, NULL, error);
+  guint step = talk->eyes.pairs ? 2 : 1;
+
+  if (frames == NULL)
+    return FALSE;
+  talk->n_video++;
+  for (guint i = 0; i < frames->len; i += step) {
+    KsPicture *picture = ks_picture_new (KS_PICTURE_FRAME, whole->hash, whole->path, whole->name);
+
+    picture->index = i;
+    picture->n_frame = step;
+    picture->sampling = ks_sampling_clamp (&sampling);
+    picture->video = talk->n_video;
+    ks_conversation_add_picture (talk->conversation, picture);
+  }
+  return TRUE;
+}
+
+static gboolean
+look_live (CliTalk *talk, const char *path, GError **error)
+{
+  KsMediaOptions options = {.max_side_px = SMALL_SIDE_PX};
+  g_autoptr (KsMediaResult) result = ks_media_load (path, &options, NULL, error);
+  g_autoptr (KsPicture) picture = NULL;
+
+  if (result == NULL)
+    return FALSE;
+  if (result->kind != KS_MEDIA_IMAGE && result->kind != KS_MEDIA_VIDEO) {
+    g_autofree char *name = g_filename_display_basename (path);
+
+    g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED,
+                 "%s is no picture: attach it with --attach", name);
+    return FALSE;
+  }
+  picture = ks_picture_new_from_file (path, NULL, error);
+  if (picture == NULL)
+    return FALSE;
+  if (result->kind == KS_MEDIA_VIDEO)
+    return watch_live (talk, picture, error);
+  ks_conversation_add_picture (talk->conversation, g_steal_pointer (&picture));
+  return TRUE;
+}
+
 static gboolean
 attach_live (CliTalk *talk, const char *path, GError **error)
 {
   g_autofree char *name = g_filename_display_basename (path);
   g_autofree char *text = NULL;
+  g_autoptr (GError) local = NULL;
   gsize n = 0;
 
-  text = cli_load_document (path, &talk->password, &n, error);
-  if (text == NULL)
+  text = cli_load_document (path, &talk->password, &n, &local);
+  if (text == NULL && talk->eyes.sees &&
+      g_error_matches (local, KS_APP_ERROR, KS_APP_ERROR_NOT_TEXT))
+    return look_live (talk, path, error);
+  if (text == NULL) {
+    g_propagate_error (error, g_steal_pointer (&local));
     return FALSE;
+  }
   if (n > KS_MEDIA_MAX_TEXT_BYTES - talk->n_attached) {
     g_set_error (
         error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_TOO_LARGE,
@@ -283,13 +363,35 @@ attach_live (CliTalk *talk, const char *path, GError **error)
   return TRUE;
 }
 
+/* A shell does this for arguments; lines of chat have not seen one. */
+static char *
+expand_home (const char *path)
+{
+  return g_str_has_prefix (path, "~/") ? g_build_filename (g_get_home_dir (), path + 2, NULL)
+                                       : g_strdup (path);
+}
+
+gboolean
+cli_talk_attach_image (CliTalk *talk, const char *path, GError **error)
+{
+  g_autofree char *full = expand_home (path);
+  gboolean sees = talk->session != NULL ? cli_session_can_see (talk->session) : talk->eyes.sees;
+
+  if (!sees) {
+    g_set_error_literal (error, KS_ENGINE_ERROR, KS_ERR_UNSUPPORTED,
+                         "this model has no eyes: give the vision model that belongs to it with "
+                         "--mmproj FILE, or another model");
+    return FALSE;
+  }
+  if (talk->session != NULL)
+    return cli_session_attach (talk->session, full, error);
+  return look_live (talk, full, error);
+}
+
 gboolean
 cli_talk_attach (CliTalk *talk, const char *path, GError **error)
 {
-  /* A shell does this for arguments; lines of chat have not seen one. */
-  g_autofree char *full = g_str_has_prefix (path, "~/")
-                              ? g_build_filename (g_get_home_dir (), path + 2, NULL)
-                              : g_strdup (path);
+  g_autofree char *full = expand_home (path);
 
   if (talk->session != NULL)
     return cli_session_attach (talk->session, full, error);

@@ -8,6 +8,7 @@
 #include "app/cli-common.h"
 #include "app/cli-options.h"
 #include "app/ks-conversation.h"
+#include "app/ks-eyes.h"
 
 G_BEGIN_DECLS
 
@@ -21,6 +22,9 @@ typedef struct {
   KsEngineJob *job;             /* the request that runs */
   CliSession *session;          /* NULL = nothing is stored */
   char *password;
+  KsEyes eyes;      /* of the model, where there is no session */
+  guint n_frames;   /* of a video */
+  guint n_video;    /* in the next message */
   gsize n_attached; /* bytes of text for the next message */
   /* The request that runs or ran last. */
   GString *answer; /* its text so far */
@@ -50,6 +54,8 @@ void cli_talk_stop (CliTalk *talk);
 /* Runs the main context until the request has ended; the first Ctrl-C stops it, the second ends the
  * program.  FALSE: talk->error. */
 gboolean cli_talk_wait (CliTalk *talk);
+/* The same for a picture that the model has to look at. */
+gboolean cli_talk_attach_image (CliTalk *talk, const char *path, GError **error);
 /* Reads a file and attaches it to the next message; asks for a password on a terminal. */
 gboolean cli_talk_attach (CliTalk *talk, const char *path, GError **error);
 KsAnswerInfo cli_talk_get_info (CliTalk *talk);
@@ -65,5 +71,7 @@ void cli_talk_end_line (CliTalk *talk);
 /* The memory facts of the last answer as one line on standard error, or as a JSON object. */
 void cli_talk_print_facts (CliTalk *talk);
 cJSON *cli_talk_make_json (CliTalk *talk);
+/* Its part about memory. */
+cJSON *cli_make_memory_json (const KsMemoryStats *stats);
 
 G_END_DECLS

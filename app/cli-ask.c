@@ -21,10 +21,11 @@ static const char help[] =
     "  keepsake-cli ask --attach manual.txt --budget 160MiB \"How do I reset it?\"\n"
     "  keepsake-cli ask --attach notes.md --attach data.csv --kv-budget 24MiB < question.txt\n"
     "  keepsake-cli ask --session new --attach report.pdf \"What is it about?\"\n"
+    "  keepsake-cli ask --image photo.jpg \"What is on it?\"\n"
     "  keepsake-cli ask --session 3 \"And who wrote it?\"\n"
     "  keepsake-cli ask --json --seed 7 --temperature 0.7 \"Name a river.\"\n\n"
     "Exit codes: 0 answered, 1 failed, 2 wrong options, 3 does not fit the memory target,\n"
-    "4 not supported (model, gate, or a file without text), 130 cancelled.";
+    "4 not supported (model, gate, eyes, or a file without text), 130 cancelled.";
 
 static char *
 read_stdin (GError **error)

@@ -31,6 +31,7 @@ static const char help[] =
 
 static const char commands_help[] =
     "/attach FILE      add a file to the next message\n"
+    "/image FILE       add a picture that the model looks at\n"
     "/continue         go on with an answer that was cut\n"
     "/regenerate       answer the last question again (sessions)\n"
     "/title TEXT       give the session another title\n"
@@ -232,12 +233,13 @@ run_session_command (Chat *chat, const char *word, const char *rest)
 }
 
 static void
-attach (Chat *chat, const char *path)
+attach (Chat *chat, const char *path, gboolean is_image)
 {
   g_autoptr (GError) error = NULL;
 
   chat->attaching = TRUE;
-  if (!cli_talk_attach (&chat->talk, path, &error))
+  if (!(is_image ? cli_talk_attach_image (&chat->talk, path, &error)
+                 : cli_talk_attach (&chat->talk, path, &error)))
     cli_print_error ("%s", error->message);
   chat->attaching = FALSE;
 }
@@ -256,10 +258,10 @@ run_line (Chat *chat, const char *line)
     chat->quit = TRUE;
   else if (g_str_equal (word, "/help"))
     fputs (commands_help, stderr);
-  else if (!g_str_equal (word, "/attach"))
-    cli_print_error ("there is no command '%s': /help lists them", word);
+  else if (g_str_equal (word, "/attach") || g_str_equal (word, "/image"))
+    attach (chat, rest, g_str_equal (word, "/image"));
   else
-    attach (chat, rest);
+    cli_print_error ("there is no command '%s': /help lists them", word);
 }
 
 static void

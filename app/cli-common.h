@@ -27,6 +27,7 @@ typedef struct {
 
 int cli_ask_main (char **args);
 int cli_chat_main (char **args);
+int cli_memory_main (char **args);
 int cli_models_main (char **args);
 int cli_bench_main (char **args);
 int cli_inspect_main (char **args);

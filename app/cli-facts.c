@@ -34,7 +34,7 @@ cli_talk_print_facts (CliTalk *talk)
   g_autofree char *gate_name = dup_gate_name (talk);
   g_autofree char *gate = gate_name != NULL ? cli_dup_printable (gate_name) : NULL;
   g_autofree char *seen = NULL, *kept = NULL, *all = NULL, *used = NULL, *budget = NULL,
-                  *weights = NULL, *copy = NULL, *scratch = NULL;
+                  *weights = NULL, *copy = NULL, *scratch = NULL, *eyes_text = NULL;
   guint64 n_stream;
 
   if (stats == NULL)
@@ -48,16 +48,22 @@ cli_talk_print_facts (CliTalk *talk)
   weights = cli_format_bytes (stats->kv.weight_bytes - stats->kv.repacked_bytes);
   copy = cli_format_bytes (stats->kv.repacked_bytes);
   scratch = cli_format_bytes (stats->kv.scratch_bytes + stats->kv.gate_bytes);
+  if (stats->eyes_bytes > 0) {
+    g_autofree char *eyes = cli_format_bytes (stats->eyes_bytes);
+
+    eyes_text = g_strdup_printf (", eyes %s (%u pictures read, %u encoded)", eyes,
+                                 stats->kv.n_picture, stats->pictures.n_encoded);
+  }
   fflush (stdout);
-  fprintf (stderr,
-           "memory: %s tokens read, %s of %s entries kept; keys and values %s of %s; weights %s "
-           "(file-backed), their repacked copy %s, scratch and gate %s; policy %s, %s%s; mode %s; "
-           "prompt %.0f tokens/s, answer %.1f tokens/s\n",
-           seen, kept, all, used, budget, weights, copy, scratch,
-           ks_policy_get_name (stats->policy), gate != NULL ? "gate " : "no gate",
-           gate != NULL ? gate : "", cli_get_mode_name (talk->options->mode),
-           get_rate (answer.n_prompt, answer.prompt_s),
-           get_rate (answer.n_answer, answer.answer_s));
+  fprintf (
+      stderr,
+      "memory: %s tokens read, %s of %s entries kept; keys and values %s of %s; weights %s "
+      "(file-backed), their repacked copy %s, scratch and gate %s%s; policy %s, %s%s; mode %s; "
+      "prompt %.0f tokens/s, answer %.1f tokens/s\n",
+      seen, kept, all, used, budget, weights, copy, scratch, eyes_text != NULL ? eyes_text : "",
+      ks_policy_get_name (stats->policy), gate != NULL ? "gate " : "no gate",
+      gate != NULL ? gate : "", cli_get_mode_name (talk->options->mode),
+      get_rate (answer.n_prompt, answer.prompt_s), get_rate (answer.n_answer, answer.answer_s));
 }
 
 /* Entries by layer [n_layer], by head [n_layer][n_kv_head], by turn and by kind. */
@@ -88,8 +94,35 @@ add_entry_counts (cJSON *json, const ks_kv_stats *kv)
   cJSON_AddNumberToObject (kinds, "image", (double)kv->by_modality[KS_MODALITY_IMAGE]);
 }
 
-static cJSON *
-make_memory_json (const KsMemoryStats *stats)
+static void
+add_pictures (cJSON *json, const KsMemoryStats *stats)
+{
+  cJSON *rows = cJSON_AddArrayToObject (json, "pictures");
+  double n_stream = (double)stats->kv.n_layer * stats->kv.n_kv_head;
+
+  for (guint i = 0; i < stats->kv.n_picture; i++) {
+    const ks_picture_stats *picture = &stats->kv.pictures[i];
+    const KsSeenPicture *seen = ks_memory_stats_find_seen (stats, picture);
+    double n_all = n_stream * picture->n_tok;
+    cJSON *row = cJSON_CreateObject ();
+
+    cJSON_AddItemToArray (rows, row);
+    cJSON_AddNumberToObject (row, "turn", picture->turn + 1);
+    cJSON_AddNumberToObject (row, "picture", picture->attachment);
+    cJSON_AddStringToObject (row, "name", seen != NULL ? seen->name : "");
+    if (seen != NULL && seen->source == KS_PICTURE_PAGE)
+      cJSON_AddNumberToObject (row, "page", seen->index + 1);
+    cJSON_AddNumberToObject (row, "tokens", picture->n_tok);
+    cJSON_AddNumberToObject (row, "entries", (double)picture->n_entry);
+    cJSON_AddNumberToObject (row, "share", n_all > 0 ? (double)picture->n_entry / n_all : 0);
+  }
+  cJSON_AddNumberToObject (json, "pictures_encoded", stats->pictures.n_encoded);
+  cJSON_AddNumberToObject (json, "pictures_from_memory", stats->pictures.n_memory);
+  cJSON_AddNumberToObject (json, "pictures_from_disk", stats->pictures.n_disk);
+}
+
+cJSON *
+cli_make_memory_json (const KsMemoryStats *stats)
 {
   cJSON *json = cJSON_CreateObject ();
   guint64 n_stream = (guint64)stats->kv.n_layer * stats->kv.n_kv_head;
@@ -112,12 +145,14 @@ make_memory_json (const KsMemoryStats *stats)
       {"gate_bytes", (double)stats->kv.gate_bytes},
       {"scratch_bytes", (double)stats->kv.scratch_bytes},
       {"host_bytes", (double)stats->kv.host_bytes},
+      {"eyes_bytes", (double)stats->eyes_bytes},
       {"total_bytes", (double)ks_memory_stats_get_total_bytes (stats)},
   };
 
   for (gsize i = 0; i < G_N_ELEMENTS (numbers); i++)
     cJSON_AddNumberToObject (json, numbers[i].name, numbers[i].value);
   add_entry_counts (json, &stats->kv);
+  add_pictures (json, stats);
   return json;
 }
 
@@ -145,7 +180,7 @@ cli_talk_make_json (CliTalk *talk)
   if (stats != NULL) {
     cJSON_AddStringToObject (json, "policy", ks_policy_get_name (stats->policy));
     cJSON_AddStringToObject (json, "mode", cli_get_mode_name (talk->options->mode));
-    cJSON_AddItemToObject (json, "memory", make_memory_json (stats));
+    cJSON_AddItemToObject (json, "memory", cli_make_memory_json (stats));
   }
   return json;
 }

@@ -18,6 +18,7 @@ static const CliCommand commands[] = {
     {"tokens", "text to token ids and back", cli_inspect_tokens_main},
     {"logits", "what the model expects after each token", cli_inspect_logits_main},
     {"evict", "which entries an eviction policy keeps, step by step", cli_inspect_evict_main},
+    {"vision", "what a vision tower makes of a picture", cli_inspect_vision_main},
 };
 
 static const char help[] =
@@ -26,7 +27,8 @@ static const char help[] =
     "  keepsake-cli inspect tokens --model smollm2 --text \"Hello there\"\n"
     "  keepsake-cli inspect logits --model smollm2 --text \"Hello\" --top 5\n"
     "  keepsake-cli inspect evict --model smollm2 --file notes.txt --entries 64 --chunk 128 "
-    "--json\n";
+    "--json\n"
+    "  keepsake-cli inspect vision --mmproj mmproj.gguf --image photo.jpg\n";
 
 int
 cli_inspect_main (char **args)

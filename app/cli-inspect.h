@@ -16,6 +16,7 @@ int cli_inspect_gguf_main (char **args);
 int cli_inspect_tokens_main (char **args);
 int cli_inspect_logits_main (char **args);
 int cli_inspect_evict_main (char **args);
+int cli_inspect_vision_main (char **args);
 
 /* Where the tokens come from: exactly one of the three. */
 typedef struct {

@@ -13,6 +13,7 @@ static const CliCommand commands[] = {
     {"sessions", "list, show, rename, delete and search stored sessions", cli_sessions_main},
     {"export", "write sessions to files", cli_export_main},
     {"import", "add sessions from exported bundles", cli_import_main},
+    {"memory", "tell what is remembered of a stored session, by turn and picture", cli_memory_main},
     {"models", "list, describe and check model files", cli_models_main},
     {"bench", "measure speed, memory and recall", cli_bench_main},
     {"inspect", "look into files, tokens, logits and evictions", cli_inspect_main},

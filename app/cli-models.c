@@ -58,6 +58,10 @@ make_entry_json (KsModelEntry *entry, const char *gate)
     cJSON_AddStringToObject (json, "gate", gate);
   else
     cJSON_AddNullToObject (json, "gate");
+  if (ks_model_entry_get_mmproj (entry) != NULL)
+    cJSON_AddStringToObject (json, "mmproj", ks_model_entry_get_mmproj (entry));
+  else
+    cJSON_AddNullToObject (json, "mmproj");
   return json;
 }
 
@@ -80,9 +84,10 @@ list_models (KsModelRegistry *registry, gboolean as_json)
 
     cJSON_AddItemToArray (models, make_entry_json (entry, gate));
     if (!as_json)
-      printf ("%-40s %-8s %-6s %9s %10s  context %u%s\n", file, arch,
+      printf ("%-40s %-8s %-6s %9s %10s  context %u%s%s\n", file, arch,
               ks_model_entry_get_quantisation (entry), params, bytes,
-              ks_model_entry_get_n_ctx (entry), gate != NULL ? "  gate" : "");
+              ks_model_entry_get_n_ctx (entry), gate != NULL ? "  gate" : "",
+              ks_model_entry_get_mmproj (entry) != NULL ? "  eyes" : "");
   }
   for (guint i = 0; i < problems->len; i++)
     cli_print_error ("%s", (const char *)g_ptr_array_index (problems, i));
@@ -129,6 +134,8 @@ print_entry (KsModelEntry *entry, const char *gate)
           is_fallback ? " (the model's own format is not known)" : "");
   print_line ("licence", licence != NULL ? licence : "not stated");
   print_line ("gate", gate != NULL ? gate : "none");
+  print_line ("eyes", ks_model_entry_get_mmproj (entry) != NULL ? ks_model_entry_get_mmproj (entry)
+                                                                : "none");
 }
 
 static int
@@ -136,6 +143,7 @@ describe_model (KsModelRegistry *registry, const char *name, const CliOptions *o
 {
   g_autoptr (GError) error = NULL, fit_error = NULL;
   g_autofree char *path = cli_resolve_model (registry, name, &error), *gate = NULL;
+  g_autofree char *mmproj = NULL;
   g_autoptr (KsModelEntry) entry = NULL;
   guint64 budget = 0;
   double n_entry = 0;
@@ -147,6 +155,8 @@ describe_model (KsModelRegistry *registry, const char *name, const CliOptions *o
   if (entry == NULL)
     return cli_fail (error);
   gate = ks_model_registry_find_gate (registry, path, NULL);
+  mmproj = ks_model_registry_find_mmproj (registry, path);
+  ks_model_entry_set_mmproj (entry, mmproj, NULL);
   fits = ks_model_registry_check_fit (registry, path, budget, &n_entry, &fit_error);
   if (options->json) {
     cJSON *json = make_entry_json (entry, gate);

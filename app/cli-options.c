@@ -4,6 +4,7 @@
 
 #include "app/cli-common.h"
 #include "app/ks-error.h"
+#include "app/ks-eye-options.h"
 
 #include <math.h>
 
@@ -13,7 +14,7 @@ void
 cli_options_init (CliOptions *options)
 {
   *options = (CliOptions){0};
-  options->threads = CLI_UNSET;
+  options->threads = options->min_pixels = options->max_pixels = options->frames = CLI_UNSET;
   options->entries = options->chunk = options->buffer = options->page = CLI_UNSET;
   options->lookahead = options->floor = options->pin_first = CLI_UNSET;
   options->temperature = options->top_p = options->min_p = options->repeat_penalty = UNSET_REAL;
@@ -26,6 +27,7 @@ cli_options_clear (CliOptions *options)
 {
   g_free (options->model);
   g_free (options->gate);
+  g_free (options->mmproj);
   g_free (options->kv_type);
   g_free (options->mode);
   g_free (options->isa);
@@ -34,6 +36,7 @@ cli_options_clear (CliOptions *options)
   g_free (options->policy);
   g_strfreev (options->stops);
   g_strfreev (options->attach);
+  g_strfreev (options->images);
   g_free (options->system);
   g_free (options->session);
   g_free (options->password);
@@ -49,6 +52,11 @@ cli_options_add_model (CliOptions *options, GOptionContext *context)
        "MODEL"},
       {"gate", 'g', 0, G_OPTION_ARG_STRING, &options->gate,
        "retention gate (safetensors), or 'none' (default: the one that belongs to the model)",
+       "FILE"},
+      {"mmproj", 0, 0, G_OPTION_ARG_FILENAME, &options->mmproj,
+       "vision model that gives it eyes (mmproj GGUF), or 'none' (default: the one that was "
+       "chosen, "
+       "else the one beside the model)",
        "FILE"},
       {"kv-type", 0, 0, G_OPTION_ARG_STRING, &options->kv_type,
        "type of stored keys and values: f32, f16, q8_0 (default f16)", "TYPE"},
@@ -141,12 +149,35 @@ cli_options_add_json (CliOptions *options, GOptionContext *context)
 }
 
 static void
+add_pictures (CliOptions *options, GOptionContext *context)
+{
+  const GOptionEntry entries[] = {
+      {"min-pixels", 0, 0, G_OPTION_ARG_INT, &options->min_pixels,
+       "enlarge smaller pictures, for models of free sizes (default: as the settings or the model "
+       "say)",
+       "N"},
+      {"max-pixels", 0, 0, G_OPTION_ARG_INT, &options->max_pixels,
+       "reduce larger pictures, for models of free sizes (default: as the settings or the model "
+       "say)",
+       "N"},
+      {"frames", 0, 0, G_OPTION_ARG_INT, &options->frames,
+       "frames of a video that go to the model (default: as the settings say, else 16)", "N"},
+      {"no-split", 0, 0, G_OPTION_ARG_NONE, &options->no_split,
+       "see a picture whole and small where the model would look at its tiles", NULL},
+      {NULL, 0, 0, 0, NULL, NULL, NULL}};
+
+  g_option_context_add_main_entries (context, entries, NULL);
+}
+
+static void
 add_conversation (CliOptions *options, GOptionContext *context)
 {
   const GOptionEntry entries[] = {
       {"attach", 'a', 0, G_OPTION_ARG_FILENAME_ARRAY, &options->attach,
-       "file that belongs to the first message: text or PDF, and pictures in a session; may be "
-       "given more than once",
+       "file that belongs to the first message: text, PDF or picture; may be given more than once",
+       "FILE"},
+      {"image", 'i', 0, G_OPTION_ARG_FILENAME_ARRAY, &options->images,
+       "picture that the model looks at with the first message; may be given more than once",
        "FILE"},
       {"password", 0, 0, G_OPTION_ARG_STRING, &options->password,
        "for encrypted documents (default: asked for on a terminal)", "TEXT"},
@@ -167,10 +198,32 @@ cli_options_parse_talk (CliOptions *options, const char *arguments, const char *
 {
   g_autoptr (GOptionContext) context = g_option_context_new (arguments);
 
+  options->wants_eyes = TRUE;
   add_conversation (options, context);
   cli_options_add_model (options, context);
+  add_pictures (options, context);
   cli_options_add_memory (options, context);
   cli_options_add_sampling (options, context);
+  cli_options_add_json (options, context);
+  g_option_context_set_summary (context, summary);
+  g_option_context_set_description (context, help);
+  return cli_parse (context, args, out_exit);
+}
+
+gboolean
+cli_options_parse_memory (CliOptions *options, const char *summary, const char *help, char ***args,
+                          int *out_exit)
+{
+  g_autoptr (GOptionContext) context = g_option_context_new (NULL);
+  const GOptionEntry entries[] = {{"session", 'S', 0, G_OPTION_ARG_STRING, &options->session,
+                                   "the session: a number or a title", "SESSION"},
+                                  {NULL, 0, 0, 0, NULL, NULL, NULL}};
+
+  options->wants_eyes = TRUE;
+  g_option_context_add_main_entries (context, entries, NULL);
+  cli_options_add_model (options, context);
+  add_pictures (options, context);
+  cli_options_add_memory (options, context);
   cli_options_add_json (options, context);
   g_option_context_set_summary (context, summary);
   g_option_context_set_description (context, help);
@@ -199,6 +252,9 @@ static gboolean
 check_numbers (const CliOptions *options, GError **error)
 {
   return check_least ("--threads", options->threads, 0, error) &&
+         check_least ("--frames", options->frames, 1, error) &&
+         check_least ("--min-pixels", options->min_pixels, 1, error) &&
+         check_least ("--max-pixels", options->max_pixels, 1, error) &&
          check_least ("--entries", options->entries, 1, error) &&
          check_least ("--chunk", options->chunk, 1, error) &&
          check_least ("--buffer", options->buffer, 1, error) &&
@@ -206,6 +262,14 @@ check_numbers (const CliOptions *options, GError **error)
          check_least ("--lookahead", options->lookahead, 1, error) &&
          check_least ("--floor", options->floor, 0, error) &&
          check_least ("--pin-first", options->pin_first, 0, error);
+}
+
+guint
+cli_options_get_n_frames (const CliOptions *options)
+{
+  g_autoptr (KsSettings) settings = ks_settings_new (NULL);
+
+  return options->frames > 0 ? (guint)options->frames : ks_settings_get_video_frames (settings);
 }
 
 const char *
@@ -330,8 +394,33 @@ cli_resolve_model (KsModelRegistry *registry, const char *name, GError **error)
   return ks_model_registry_resolve (registry, name, error);
 }
 
+/* Without a hash its embeddings are kept in memory only. */
+static void
+find_eyes (const CliOptions *options, KsModelRegistry *registry, KsSettings *settings,
+           KsEngineOptions *out)
+{
+  g_autoptr (GVariant) choices = ks_settings_dup_mmproj_choices (settings);
+
+  ks_eye_options_apply (out, settings);
+  if (options->min_pixels > 0)
+    out->vision_limits.min_pixels = (guint64)options->min_pixels;
+  if (options->max_pixels > 0)
+    out->vision_limits.max_pixels = (guint64)options->max_pixels;
+  out->vision_limits.no_split |= options->no_split != FALSE;
+  out->video_frames = options->frames > 0 ? (guint)options->frames : 0;
+  if (options->mmproj == NULL) {
+    ks_model_registry_set_mmproj_choices (registry, choices);
+    out->mmproj_path = ks_model_registry_find_mmproj (registry, out->model_path);
+    out->mmproj_was_found = TRUE;
+  } else if (!g_str_equal (options->mmproj, "none")) {
+    out->mmproj_path = g_strdup (options->mmproj);
+  }
+  if (out->mmproj_path != NULL)
+    out->mmproj_hash = ks_model_registry_hash (registry, out->mmproj_path, FALSE, NULL, NULL);
+}
+
 static gboolean
-find_files (const CliOptions *options, KsEngineOptions *out, GError **error)
+find_files (const CliOptions *options, KsSettings *settings, KsEngineOptions *out, GError **error)
 {
   g_autoptr (KsModelRegistry) registry = ks_model_registry_new (NULL, NULL);
 
@@ -342,6 +431,8 @@ find_files (const CliOptions *options, KsEngineOptions *out, GError **error)
     out->gate_path = ks_model_registry_find_gate (registry, out->model_path, NULL);
   else if (!g_str_equal (options->gate, "none"))
     out->gate_path = g_strdup (options->gate);
+  if (options->wants_eyes)
+    find_eyes (options, registry, settings, out);
   return TRUE;
 }
 
@@ -353,7 +444,7 @@ cli_options_make_engine (const CliOptions *options, GError **error)
 
   if (!check_numbers (options, error) || !set_types (options, settings, out, error) ||
       !set_policy (options, out, error) || !set_budget (options, settings, out, error) ||
-      !find_files (options, out, error))
+      !find_files (options, settings, out, error))
     return NULL;
   set_saved_policy (options, settings, out);
   if (ks_settings_get_gsettings (settings) == NULL)

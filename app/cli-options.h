@@ -14,10 +14,12 @@ G_BEGIN_DECLS
 
 typedef struct {
   /* model */
-  char *model, *gate, *kv_type, *mode, *isa;
-  int threads;
+  char *model, *gate, *mmproj, *kv_type, *mode, *isa;
+  int threads, min_pixels, max_pixels, frames;
+  gboolean no_split;
   gboolean no_repack;
-  gboolean is_check; /* a command that checks or evaluates: exact where no mode is asked for */
+  gboolean wants_eyes; /* a command that may look at pictures */
+  gboolean is_check;   /* a command that checks or evaluates: exact where no mode is asked for */
   /* memory */
   char *budget, *kv_budget, *policy;
   int entries, chunk, buffer, page, lookahead, floor, pin_first;
@@ -29,7 +31,7 @@ typedef struct {
   gint64 seed;
   char **stops;
   /* conversation: ask and chat */
-  char **attach, *system, *session, *password;
+  char **attach, **images, *system, *session, *password;
   /* output */
   gboolean json;
 } CliOptions;
@@ -46,7 +48,12 @@ void cli_options_add_json (CliOptions *options, GOptionContext *context);
 gboolean cli_options_parse_talk (CliOptions *options, const char *arguments, const char *summary,
                                  const char *help, char ***args, int *out_exit);
 
-/* Finds the model and its gate and checks every value.  KS_APP_ERROR_USAGE names what is wrong. */
+/* Those that say how a stored session is read again. */
+gboolean cli_options_parse_memory (CliOptions *options, const char *summary, const char *help,
+                                   char ***args, int *out_exit);
+
+/* Finds the model, its gate and its eyes and checks every value.  KS_APP_ERROR_USAGE names what is
+ * wrong. */
 KsEngineOptions *cli_options_make_engine (const CliOptions *options, GError **error);
 /* session: a stored session's own values, between the settings and the options; NULL = none.
  * greedy: the likeliest token where nothing asks for a temperature. */
@@ -60,6 +67,8 @@ KsSessionSettings *cli_options_make_session (const CliOptions *options);
 /* The file that name stands for; NULL means $KEEPSAKE_MODEL, else the saved model, else the default
  * one. (transfer full) */
 char *cli_resolve_model (KsModelRegistry *registry, const char *name, GError **error);
+/* Frames of a video that go to the model. */
+guint cli_options_get_n_frames (const CliOptions *options);
 const char *cli_get_mode_name (ks_compute_mode mode);
 /* "24MiB" and the like, at least one byte; 0 for NULL. */
 gboolean cli_parse_bytes (const char *text, guint64 *out, GError **error);

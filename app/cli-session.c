@@ -381,6 +381,12 @@ cli_session_stop (CliSession *self)
   ks_chat_stop (self->chat);
 }
 
+gboolean
+cli_session_can_see (CliSession *self)
+{
+  return ks_library_can_see (self->library);
+}
+
 /* --- attaching --- */
 
 static gboolean

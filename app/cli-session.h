@@ -18,6 +18,7 @@ gboolean cli_session_ask (CliSession *self, const char *text, GError **error);
 gboolean cli_session_continue (CliSession *self, GError **error);
 gboolean cli_session_regenerate (CliSession *self, GError **error);
 void cli_session_stop (CliSession *self);
+gboolean cli_session_can_see (CliSession *self); /* the model has eyes */
 gboolean cli_session_attach (CliSession *self, const char *path, GError **error);
 
 /* "session": {"id", "title", ...} and "message", the answer's number. */

@@ -3,7 +3,7 @@
 #include "app/ks-attach-job.h"
 
 #include "app/ks-error.h"
-#include "app/ks-prompt-builder.h"
+#include "app/ks-turn-source.h"
 #include "media/ks-media.h"
 
 #include <errno.h>
@@ -40,6 +40,8 @@ ks_attach_job_free (KsAttachJob *job)
   g_clear_pointer (&job->bytes, g_bytes_unref);
   g_clear_pointer (&job->message, g_bytes_unref);
   g_clear_pointer (&job->thumbnail, ks_pixels_unref);
+  g_clear_pointer (&job->frames, g_ptr_array_unref);
+  ks_reading_free (job->reading);
   g_clear_object (&job->blobs);
   g_clear_object (&job->attachment);
   g_free (job);
@@ -142,36 +144,57 @@ get_kind (KsMediaKind kind)
   case KS_MEDIA_PDF:
     return KS_ATTACHMENT_PDF;
   case KS_MEDIA_IMAGE:
-  case KS_MEDIA_VIDEO: /* by its first frame */
     return KS_ATTACHMENT_IMAGE;
+  case KS_MEDIA_VIDEO:
+    return KS_ATTACHMENT_VIDEO;
   default:
     return KS_ATTACHMENT_TEXT;
   }
 }
 
 static char *
-make_warning (const KsMediaResult *result)
+make_warning (const KsAttachJob *job, const KsMediaResult *result)
 {
   if (result->kind != KS_MEDIA_PDF || result->n_pages_without_text == 0)
     return g_strdup (result->warning);
-  return g_strdup_printf ("%u of %u pages hold no text (scanned, perhaps): they cannot be read%s%s",
-                          result->n_pages_without_text, result->n_pages,
-                          result->warning != NULL ? "; " : "",
-                          result->warning != NULL ? result->warning : "");
+  return g_strdup_printf (
+      "%u of %u pages hold no text (scanned, perhaps): %s%s%s", result->n_pages_without_text,
+      result->n_pages, job->eyes.sees ? "they are looked at as pictures" : "they cannot be read",
+      result->warning != NULL ? "; " : "", result->warning != NULL ? result->warning : "");
 }
 
-static GBytes *
-make_message (KsAttachJob *job, const KsMediaResult *result)
+/* Of a video, so that what will be sent can be looked at; without them it is only a name. */
+static void
+load_frames (KsAttachJob *job, const KsMediaOptions *options, const char *path,
+             GCancellable *cancellable)
 {
-  g_autoptr (KsPromptBuilder) builder = ks_prompt_builder_new ();
-  char *text;
+  KsMediaSampling count = {.mode = KS_MEDIA_SAMPLE_COUNT, .n_frames = job->n_frames};
+  KsMediaSampling sampling =
+      job->reading != NULL && job->reading->has_frames ? job->reading->sampling : count;
+  KsReading *reading = ks_reading_parse (NULL);
 
-  if (result->kind == KS_MEDIA_IMAGE || result->kind == KS_MEDIA_VIDEO)
-    ks_prompt_builder_add_picture (builder, job->name);
-  else
-    ks_prompt_builder_add_document (builder, job->name, result->text != NULL ? result->text : "");
-  text = ks_prompt_builder_take_message (builder, "");
-  return g_bytes_new_take (text, strlen (text));
+  job->frames = ks_media_load_frames (path, &sampling, options, NULL, cancellable, NULL);
+  reading->sampling = ks_sampling_clamp (&sampling);
+  reading->has_frames = job->frames != NULL;
+  reading->n_frames = job->frames != NULL ? job->frames->len : 0;
+  ks_reading_free (job->reading);
+  job->reading = reading;
+}
+
+/* Pages that hold no text go as pictures to a model that sees. */
+static char *
+choose_reading (const KsAttachJob *job, const KsMediaResult *result)
+{
+  g_autoptr (KsReading) reading = NULL;
+
+  if (result->kind == KS_MEDIA_VIDEO)
+    return ks_reading_format (job->reading);
+
+  if (result->kind != KS_MEDIA_PDF || result->n_pages_without_text == 0 || result->text == NULL)
+    return NULL;
+  reading = ks_reading_parse (NULL);
+  ks_turn_source_find_blank_pages (result->text, result->n_pages, reading);
+  return ks_reading_format (reading);
 }
 
 static gboolean
@@ -184,6 +207,8 @@ decode (Work *work, GCancellable *cancellable, GError **error)
                             .progress = progress_cb,
                             .user = work->relay};
   g_autofree char *path = ks_blob_store_get_path (job->blobs, job->hash), *text_hash = NULL;
+  g_autofree char *reading = NULL;
+  g_autoptr (KsAttachment) plain = NULL;
   g_autoptr (KsMediaResult) result = ks_media_load (path, &options, cancellable, error);
 
   if (result == NULL)
@@ -195,13 +220,18 @@ decode (Work *work, GCancellable *cancellable, GError **error)
     if (text_hash == NULL)
       return FALSE;
   }
-  job->attachment =
-      ks_attachment_new (get_kind (result->kind), job->name, job->hash, job->n_bytes, text_hash,
-                         result->n_pages, result->width_px, result->height_px);
+  plain = ks_attachment_new (get_kind (result->kind), job->name, job->hash, job->n_bytes, text_hash,
+                             result->n_pages, result->width_px, result->height_px);
   job->thumbnail = g_steal_pointer (&result->pixels);
-  job->warning = make_warning (result);
-  job->message = make_message (job, result);
-  return TRUE;
+  if (result->kind == KS_MEDIA_VIDEO)
+    load_frames (job, &options, path, cancellable);
+  reading = choose_reading (job, result);
+  job->attachment = ks_attachment_copy_with (plain, reading, text_hash, result->duration_us);
+  job->warning = make_warning (job, result);
+  job->has_sound = result->kind == KS_MEDIA_VIDEO && result->has_sound;
+  job->message =
+      ks_turn_source_describe (job->attachment, job->blobs, &job->eyes, &job->n_pictures, error);
+  return job->message != NULL;
 }
 
 static void

@@ -5,6 +5,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
+#include "app/ks-eyes.h"
+#include "app/ks-reading.h"
 #include "media/ks-pixels.h"
 #include "storage/ks-attachment.h"
 #include "storage/ks-blob-store.h"
@@ -21,11 +23,17 @@ typedef struct {
   char *hash;        /* a blob from an earlier try; set in any case once the bytes are stored */
   char *password;
   KsBlobStore *blobs;
+  KsEyes eyes;        /* of the model that is to read it */
+  guint n_frames;     /* of a video, where reading says nothing */
+  KsReading *reading; /* how a video is to be read, or NULL */
   /* out */
   KsAttachment *attachment;
   KsPixels *thumbnail;
+  GPtrArray *frames; /* of KsMediaFrame: a video's, small; or NULL */
+  gboolean has_sound;
   char *warning;
-  GBytes *message; /* what it adds to a message, for counting tokens */
+  GBytes *message;  /* the text it adds to a message, for counting tokens */
+  guint n_pictures; /* that the model sees of it */
   guint64 n_bytes;
 } KsAttachJob;
 

@@ -8,6 +8,7 @@
 #include "app/ks-attach-job.h"
 #include "app/ks-error.h"
 #include "app/ks-pending-attachment-internal.h"
+#include "app/ks-picture-loader.h"
 #include "media/ks-media.h"
 
 #define MAX_ATTACHMENTS 64u
@@ -72,6 +73,31 @@ counted_cb (guint n_tokens, gpointer user)
   ks_pending_attachment_set_n_tokens (user, n_tokens);
 }
 
+/* Tokens of one of its pictures: a page is taken to be as wide and high as the first one. */
+static guint
+count_visual (KsChat *self, KsPendingAttachment *pending, char **out_problem)
+{
+  KsAttachment *attachment = ks_pending_attachment_get_attachment (pending);
+  KsPixels *first = ks_pending_attachment_get_thumbnail (pending);
+  guint width, height;
+
+  if (ks_attachment_get_kind (attachment) != KS_ATTACHMENT_PDF) {
+    width = ks_attachment_get_width_px (attachment);
+    height = ks_attachment_get_height_px (attachment);
+    ks_eyes_fit_size (&width, &height,
+                      ks_attachment_get_kind (attachment) == KS_ATTACHMENT_VIDEO
+                          ? KS_PICTURE_FRAME_SIDE_PX
+                          : KS_PICTURE_MAX_SIDE_PX);
+  } else {
+    width = first != NULL ? ks_pixels_get_width (first) : 1;
+    height = first != NULL ? ks_pixels_get_height (first) : 1;
+    width *= KS_PICTURE_PAGE_SIDE_PX;
+    height *= KS_PICTURE_PAGE_SIDE_PX;
+    ks_eyes_fit_size (&width, &height, KS_PICTURE_PAGE_SIDE_PX);
+  }
+  return ks_eyes_count_tokens (&self->library->eyes, width, height, out_problem);
+}
+
 static void
 count_tokens (KsChat *self, KsPendingAttachment *pending)
 {
@@ -84,11 +110,94 @@ count_tokens (KsChat *self, KsPendingAttachment *pending)
       pending, ks_token_count_start (self->library->engine, message, counted_cb, pending));
 }
 
+static void
+take_description (KsChat *self, KsPendingAttachment *pending, GBytes *message, guint n_pictures)
+{
+  guint n_each = n_pictures > 0 ? count_visual (self, pending, NULL) : 0;
+
+  ks_pending_attachment_set_message (pending, message);
+  ks_pending_attachment_set_pictures (pending, n_pictures, n_pictures * n_each);
+  count_tokens (self, pending);
+}
+
+/* --- what it adds to a message, once more --- */
+
+typedef struct {
+  KsChat *chat;
+  KsPendingAttachment *pending;
+  KsAttachment *attachment;
+  KsBlobStore *blobs;
+  KsEyes eyes;
+  guint n_pictures; /* out */
+} Describe;
+
+static void
+free_describe (gpointer data)
+{
+  Describe *describe = data;
+
+  g_object_unref (describe->chat);
+  g_object_unref (describe->pending);
+  g_object_unref (describe->attachment);
+  g_clear_object (&describe->blobs);
+  g_free (describe);
+}
+
+static void
+run_describe (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+  Describe *describe = data;
+  GError *error = NULL;
+  GBytes *message = ks_turn_source_describe (describe->attachment, describe->blobs, &describe->eyes,
+                                             &describe->n_pictures, &error);
+
+  if (message != NULL)
+    g_task_return_pointer (task, message, (GDestroyNotify)g_bytes_unref);
+  else
+    g_task_return_error (task, error);
+}
+
+static void
+described_cb (GObject *source, GAsyncResult *result, gpointer user_data)
+{
+  Describe *describe = user_data;
+  KsChat *self = describe->chat;
+  g_autoptr (GBytes) message = g_task_propagate_pointer (G_TASK (result), NULL);
+
+  ks_library_end_write (self->library);
+  /* Where its file has gone, sending says so. */
+  if (message != NULL && g_list_store_find (self->attachments, describe->pending, NULL) &&
+      ks_pending_attachment_get_attachment (describe->pending) == describe->attachment)
+    take_description (self, describe->pending, message, describe->n_pictures);
+  free_describe (describe);
+}
+
+static void
+describe_again (KsChat *self, KsPendingAttachment *pending)
+{
+  KsAttachment *attachment = ks_pending_attachment_get_attachment (pending);
+  g_autoptr (GTask) task = NULL;
+  Describe *describe;
+
+  if (attachment == NULL || self->library->closing)
+    return;
+  describe = g_new0 (Describe, 1);
+  describe->chat = g_object_ref (self);
+  describe->pending = g_object_ref (pending);
+  describe->attachment = g_object_ref (attachment);
+  describe->blobs = ks_session_service_ref_blobs (self->library->service);
+  describe->eyes = self->library->eyes;
+  ks_library_begin_write (self->library);
+  task = g_task_new (NULL, NULL, described_cb, describe);
+  g_task_set_task_data (task, describe, NULL);
+  g_task_run_in_thread (task, run_describe);
+}
+
 void
 ks_chat_count_attachments (KsChat *self)
 {
   for (guint i = 0; i < get_n_pending (self); i++)
-    count_tokens (self, peek_pending (self, i));
+    describe_again (self, peek_pending (self, i));
 }
 
 /* --- loading --- */
@@ -135,8 +244,23 @@ tell_blind (KsChat *self, KsAttachment *attachment)
 }
 
 static void
+take_frames (KsPendingAttachment *pending, KsAttachJob *job)
+{
+  gboolean is_video = ks_attachment_get_kind (job->attachment) == KS_ATTACHMENT_VIDEO;
+
+  ks_pending_attachment_clear_frames (pending, is_video, job->has_sound);
+  for (guint i = 0; job->frames != NULL && i < job->frames->len; i++) {
+    const KsMediaFrame *frame = g_ptr_array_index (job->frames, i);
+
+    ks_pending_attachment_add_frame (pending, frame->pixels, frame->time_us);
+  }
+}
+
+static void
 take_result (KsChat *self, KsPendingAttachment *pending, KsAttachJob *job)
 {
+  g_autofree char *problem = NULL;
+
   ks_pending_attachment_set_message (pending, job->message);
   if (!fits_message (self, pending)) {
     ks_pending_attachment_set_state (pending, KS_PENDING_FAILED,
@@ -144,10 +268,16 @@ take_result (KsChat *self, KsPendingAttachment *pending, KsAttachJob *job)
                                      "them in several messages.");
     return;
   }
+  take_frames (pending, job);
   ks_pending_attachment_take_result (pending, g_object_ref (job->attachment),
                                      g_steal_pointer (&job->thumbnail), job->warning);
   tell_blind (self, job->attachment);
-  count_tokens (self, pending);
+  if (job->n_pictures > 0 && count_visual (self, pending, &problem) == 0 && problem != NULL)
+    ks_pending_attachment_set_state (pending, KS_PENDING_FAILED, problem);
+  else if (job->eyes.sees == self->library->eyes.sees)
+    take_description (self, pending, job->message, job->n_pictures);
+  else
+    describe_again (self, pending); /* another model came meanwhile */
 }
 
 static void
@@ -226,6 +356,10 @@ start_load (KsChat *self, KsPendingAttachment *pending, KsAttachJob *take_job)
   load->pending = g_object_ref (pending);
   load->job = take_job;
   take_job->name = g_strdup (ks_pending_attachment_get_name (pending));
+  take_job->eyes = self->library->eyes;
+  take_job->n_frames = self->library->options != NULL && self->library->options->video_frames > 0
+                           ? self->library->options->video_frames
+                           : ks_settings_get_video_frames (self->library->settings);
   ks_pending_attachment_set_progress (pending, -1);
   ks_pending_attachment_set_state (pending, KS_PENDING_LOADING, NULL);
   ks_library_begin_write (self->library);
@@ -310,6 +444,44 @@ ks_chat_unlock_attachment (KsChat *self, KsPendingAttachment *attachment, const 
   job->hash = g_strdup (ks_pending_attachment_get_hash (attachment));
   job->password = g_strdup (password);
   start_load (self, attachment, job);
+}
+
+static gboolean
+has_other_frames (const KsReading *a, const KsReading *b)
+{
+  return a->sampling.mode != b->sampling.mode || a->sampling.n_frames != b->sampling.n_frames ||
+         a->sampling.interval_us != b->sampling.interval_us ||
+         a->sampling.cut_permille != b->sampling.cut_permille;
+}
+
+void
+ks_chat_set_reading (KsChat *self, KsPendingAttachment *pending, const KsReading *reading)
+{
+  g_autoptr (KsReading) before = NULL;
+  g_autofree char *words = NULL;
+  KsAttachment *attachment;
+
+  g_return_if_fail (KS_IS_CHAT (self) && KS_IS_PENDING_ATTACHMENT (pending) && reading != NULL);
+  attachment = ks_pending_attachment_get_attachment (pending);
+  if (attachment == NULL || !g_list_store_find (self->attachments, pending, NULL) ||
+      self->library->closing)
+    return;
+  before = ks_pending_attachment_dup_reading (pending);
+  if (ks_attachment_get_kind (attachment) == KS_ATTACHMENT_VIDEO && reading->has_frames &&
+      has_other_frames (before, reading)) {
+    KsAttachJob *job = g_new0 (KsAttachJob, 1);
+
+    job->hash = g_strdup (ks_pending_attachment_get_hash (pending));
+    job->n_bytes = ks_attachment_get_n_bytes (attachment);
+    job->reading = ks_reading_copy (reading);
+    start_load (self, pending, job);
+    return;
+  }
+  words = ks_reading_format (reading);
+  ks_pending_attachment_set_attachment (
+      pending, ks_attachment_copy_with (attachment, words, ks_attachment_get_text_hash (attachment),
+                                        ks_attachment_get_duration_us (attachment)));
+  describe_again (self, pending);
 }
 
 void

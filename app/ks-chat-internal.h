@@ -1,6 +1,7 @@
 /* ks-chat-internal.h - a chat's parts: ks-chat.c (object, list, branches), ks-chat-run.c (one
  * request from storing to the end of its answer), ks-chat-stream.c (what it writes),
- * ks-chat-store.c (what runs on the writer thread), ks-chat-attach.c (pending attachments).
+ * ks-chat-store.c (what runs on the writer thread), ks-chat-attach.c (pending attachments),
+ * ks-chat-trace.c (what is kept of a picture).
  * Threads: main, except where a function says otherwise. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
@@ -23,9 +24,9 @@ typedef struct {
   gboolean granted;         /* the engine is ours */
   GCancellable *cancellable;
   KsEngineJob *job;
-  GPtrArray *texts; /* KsTurnText to be read again, NULL = in step with the model */
-  GArray *reads;    /* KsTurnIds of texts */
-  char *message;    /* text of the message that is answered; NULL for CONTINUE */
+  GPtrArray *texts;  /* KsTurnText to be read again, NULL = in step with the model */
+  GArray *reads;     /* KsTurnIds of texts */
+  KsTurnText *asked; /* the message that is answered; NULL for CONTINUE */
   guint n_prompt;
   GPtrArray *pending; /* KsPendingAttachment that were taken for it */
 } KsRun;

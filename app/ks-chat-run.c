@@ -28,7 +28,7 @@ clear_run (KsChat *self)
   g_clear_object (&run->job);
   g_clear_pointer (&run->texts, g_ptr_array_unref);
   g_clear_pointer (&run->reads, g_array_unref);
-  g_clear_pointer (&run->message, g_free);
+  g_clear_pointer (&run->asked, ks_turn_text_free);
   g_clear_pointer (&run->pending, g_ptr_array_unref);
   *run = (KsRun){0};
 }
@@ -209,7 +209,8 @@ ask (KsChat *self)
     job = ks_conversation_continue (self->conversation, options);
   } else {
     ks_chat_set_state (self, KS_CHAT_READING);
-    job = ks_conversation_ask (self->conversation, self->run.message, options);
+    job =
+        ks_conversation_ask_turn (self->conversation, g_steal_pointer (&self->run.asked), options);
   }
   watch_job (self, job, G_CALLBACK (answered_cb));
   if (self->run.stop)
@@ -310,8 +311,9 @@ typedef struct {
   KsBlobStore *blobs;
   GPtrArray *sources;  /* NULL = nothing is read again */
   KsTurnSource *asked; /* NULL for CONTINUE */
+  KsEyes eyes;
   GPtrArray *texts;
-  char *message;
+  KsTurnText *message;
 } Texts;
 
 static void
@@ -323,7 +325,7 @@ free_texts (gpointer data)
   g_clear_pointer (&texts->sources, g_ptr_array_unref);
   g_clear_pointer (&texts->asked, ks_turn_source_free);
   g_clear_pointer (&texts->texts, g_ptr_array_unref);
-  g_free (texts->message);
+  ks_turn_text_free (texts->message);
   g_free (texts);
 }
 
@@ -334,9 +336,10 @@ make_texts (GTask *task, gpointer source, gpointer data, GCancellable *cancellab
   GError *error = NULL;
 
   if (texts->sources != NULL)
-    texts->texts = ks_turn_source_make_texts (texts->sources, texts->blobs, cancellable, &error);
+    texts->texts =
+        ks_turn_source_make_texts (texts->sources, texts->blobs, &texts->eyes, cancellable, &error);
   if (error == NULL && texts->asked != NULL)
-    texts->message = ks_turn_source_make_text (texts->asked, texts->blobs, &error);
+    texts->message = ks_turn_source_make_text (texts->asked, texts->blobs, &texts->eyes, &error);
   if (error != NULL)
     g_task_return_error (task, error);
   else
@@ -355,7 +358,7 @@ made_texts_cb (GObject *source, GAsyncResult *result, gpointer user_data)
     return;
   }
   self->run.texts = g_steal_pointer (&texts->texts);
-  self->run.message = g_steal_pointer (&texts->message);
+  self->run.asked = g_steal_pointer (&texts->message);
   if (self->run.texts != NULL)
     read_again (self);
   else
@@ -430,6 +433,7 @@ prepare (KsChat *self)
     g_array_append_val (self->run.reads, ids);
   }
   texts->blobs = ks_session_service_ref_blobs (self->library->service);
+  texts->eyes = self->library->eyes;
   if (self->run.kind != KS_RUN_CONTINUE)
     texts->asked = make_asked (self);
   if (!holds_exactly (self, sources)) {

@@ -10,6 +10,7 @@
 
 #include "app/ks-memory-view.h"
 #include "app/ks-pending-attachment.h"
+#include "app/ks-picture-trace.h"
 #include "storage/ks-message.h"
 #include "storage/ks-session.h"
 
@@ -55,6 +56,8 @@ void ks_chat_attach_file (KsChat *self,
 void ks_chat_attach_bytes (KsChat *self, const char *name, GBytes *bytes);
 void ks_chat_unlock_attachment (KsChat *self, KsPendingAttachment *attachment,
                                 const char *password);
+/* Reads it in another way from now on: pages as text or picture, with OCR or without. */
+void ks_chat_set_reading (KsChat *self, KsPendingAttachment *attachment, const KsReading *reading);
 void ks_chat_remove_attachment (KsChat *self, KsPendingAttachment *attachment); /* cancels it */
 
 /* Takes text and the READY attachments as the next message; FALSE when it cannot be sent now (busy,
@@ -77,6 +80,11 @@ void ks_chat_set_settings (KsChat *self, const KsSessionSettings *settings);
 /* The latest numbers, NULL when the model has read nothing yet.  Cheap: may be called every 100 ms.
  * (transfer full) */
 KsMemoryView *ks_chat_dup_memory (KsChat *self);
+/* What is kept of a picture (turn and number as in KsMemoryView's pictures), by place.  Errors: the
+ * model has not read it (any more). (transfer full) */
+void ks_chat_trace_picture_async (KsChat *self, guint turn, guint number, GCancellable *cancellable,
+                                  GAsyncReadyCallback callback, gpointer user_data);
+KsPictureTrace *ks_chat_trace_picture_finish (KsChat *self, GAsyncResult *result, GError **error);
 /* Turn (index of KsMemoryView's by_turn) of a message; -1 when the model has not read it. */
 int ks_chat_get_turn (KsChat *self, KsMessage *message);
 

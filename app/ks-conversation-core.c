@@ -1,34 +1,10 @@
-/* ks-conversation-core.c - see ks-conversation-core.h.
- * Prompts are fed chunk by chunk from here, so that a new budget can take effect between two
- * chunks. */
+/* ks-conversation-core.c - see ks-conversation-core.h.  Requests, answers, budgets; reading is in
+ * ks-conversation-read.c, looking at pictures in ks-conversation-look.c. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/ks-conversation-core.h"
 
+#include "app/ks-conversation-core-internal.h"
 #include "app/ks-error.h"
-
-#include <string.h>
-
-struct _KsConversationCore {
-  KsEngineSetup *setup; /* borrowed from the engine; NULL until the first use */
-  ks_timeline *tl;
-  ks_evict_params evict;
-  ks_sampler *sampler;
-  gboolean has_head; /* the sampler was told of the last token's logits */
-  ks_text_stream *stream;
-  guint turn;           /* number of the next turn */
-  guint32 turn_start;   /* tokens before the message that is being read */
-  guint32 answer_start; /* tokens before the answer that stands at the end */
-  ks_token last_id;     /* last token of an open answer */
-  gboolean answer_open; /* an answer stands at the end of the timeline, not closed yet */
-  KsAnswerEnd open_end; /* how that answer ended; NONE as soon as another message is read */
-  gboolean unread;      /* reading a message was broken off: drop what was read of it */
-  gboolean told_length;
-  gboolean at_start; /* no text of the answer has been shown yet */
-  KsAnswerInfo answer;
-  GMutex lock;
-  KsMemoryStats *shown_stats; /* under lock */
-  KsAnswerInfo shown_answer;  /* under lock */
-};
 
 KsConversationCore *
 ks_conversation_core_new (void)
@@ -37,6 +13,9 @@ ks_conversation_core_new (void)
 
   g_mutex_init (&core->lock);
   core->last_id = KS_TOKEN_NONE;
+  core->loader = ks_picture_loader_new ();
+  core->runs = ks_core_new_runs ();
+  core->seen = g_ptr_array_new ();
   return core;
 }
 
@@ -51,6 +30,9 @@ ks_conversation_core_free (KsConversationCore *core)
   if (core->setup != NULL)
     core->setup->n_user--;
   ks_memory_stats_free (core->shown_stats);
+  ks_picture_loader_free (core->loader);
+  g_array_unref (core->runs);
+  g_ptr_array_unref (core->seen);
   g_mutex_clear (&core->lock);
   g_free (core);
 }
@@ -66,8 +48,10 @@ ensure_timeline (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, G
     g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_NO_MODEL, "no model is loaded");
     return FALSE;
   }
-  /* What a former target took from the weights comes again where the present one allows it. */
-  if (setup->n_user == 0 && !ks_engine_setup_make_copy (setup, job, error))
+  /* What a former conversation's pictures took from keys and values, and a former target from the
+   * weights, comes again where the present one allows it. */
+  if (setup->n_user == 0 && (!ks_engine_setup_forget_pictures (setup, error) ||
+                             !ks_engine_setup_make_copy (setup, job, error)))
     return FALSE;
   core->tl = ks_engine_setup_new_timeline (setup, error);
   if (core->tl == NULL)
@@ -78,10 +62,11 @@ ensure_timeline (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, G
   return TRUE;
 }
 
-static void
-publish (KsConversationCore *core)
+void
+ks_core_publish (KsConversationCore *core)
 {
-  KsMemoryStats *stats = ks_memory_stats_new (core->tl, core->evict.policy);
+  KsMemoryStats *stats =
+      ks_memory_stats_new (core->tl, core->evict.policy, core->setup->sight, core->seen);
   KsMemoryStats *old;
 
   g_mutex_lock (&core->lock);
@@ -98,8 +83,8 @@ stop_requested (void *user)
   return ks_engine_job_is_cancelled (user);
 }
 
-static gboolean
-check_cancelled (KsEngineJob *job, GError **error)
+gboolean
+ks_core_check_cancelled (KsEngineJob *job, GError **error)
 {
   if (!ks_engine_job_is_cancelled (job))
     return TRUE;
@@ -107,9 +92,8 @@ check_cancelled (KsEngineJob *job, GError **error)
   return FALSE;
 }
 
-/* Once: the model has never seen anything this long. */
-static void
-tell_length (KsConversationCore *core, KsEngineJob *job)
+void
+ks_core_tell_length (KsConversationCore *core, KsEngineJob *job)
 {
   guint n_ctx = ks_model_get_shape (core->setup->model)->n_ctx_train;
   g_autofree char *text = NULL;
@@ -122,160 +106,6 @@ tell_length (KsConversationCore *core, KsEngineJob *job)
                        "for; answers may get worse.",
                        n_ctx);
   ks_engine_job_emit_notice (job, text);
-}
-
-/* With the policy full a message is refused as a whole, before the first half of it has been read.
- */
-static gboolean
-check_room (KsConversationCore *core, guint32 n, GError **error)
-{
-  guint64 n_stream = (guint64)core->setup->layout.n_layer * core->setup->layout.n_kv_head;
-  guint64 n_fit = ks_timeline_get_n_keep (core->tl) / MAX (n_stream, 1);
-  guint64 n_seen = ks_timeline_get_seen (core->tl);
-
-  if (core->evict.policy != KS_POLICY_FULL || n_seen + n <= n_fit)
-    return TRUE;
-  g_set_error (error, KS_ENGINE_ERROR, KS_ERR_BUDGET,
-               "the conversation would have %" G_GUINT64_FORMAT
-               " tokens, but only %" G_GUINT64_FORMAT
-               " fit when everything is kept: give more memory, or choose a policy that evicts",
-               n_seen + n, n_fit);
-  return FALSE;
-}
-
-/* Feeds n tokens chunk by chunk.  Progress is told as n_before + what was read, of n_total. */
-static gboolean
-read_tokens (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const ks_token *ids,
-             guint32 n, guint32 n_before, guint32 n_total, GError **error)
-{
-  ks_timeline_hooks hooks = {.stop = stop_requested, .user = job};
-  guint32 chunk = MAX (core->setup->plan.chunk, 1);
-  ks_error err = {0};
-
-  core->has_head = FALSE;
-  for (guint32 i = 0; i < n;) {
-    guint32 n_now = MIN (chunk, n - i);
-
-    ks_engine_run_urgent (engine);
-    if (!check_cancelled (job, error) ||
-        !ks_error_check (ks_timeline_eval (core->tl, ids + i, n_now, &hooks, &err), &err, error))
-      return FALSE;
-    i += n_now;
-    ks_engine_job_emit_progress (job, n_before + i, n_total);
-    tell_length (core, job);
-    publish (core);
-  }
-  return TRUE;
-}
-
-/* Reads n tokens again, each under the turn it had. */
-static gboolean
-reread_tokens (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
-               const ks_token_info *tokens, guint32 n, GError **error)
-{
-  g_autofree ks_token *ids = g_new (ks_token, MAX (n, 1));
-
-  for (guint32 i = 0; i < n; i++)
-    ids[i] = tokens[i].id;
-  for (guint32 i = 0, n_turn; i < n; i += n_turn) {
-    for (n_turn = 1; i + n_turn < n && tokens[i + n_turn].turn == tokens[i].turn;)
-      n_turn++;
-    ks_timeline_set_turn (core->tl, tokens[i].turn, 0);
-    if (!read_tokens (core, engine, job, ids + i, n_turn, i, n, error))
-      return FALSE;
-  }
-  return TRUE;
-}
-
-/* Drops a message whose reading was broken off: the turns before it are read again, because what an
- * eviction has removed for it cannot be brought back otherwise. */
-static gboolean
-drop_unread (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, GError **error)
-{
-  guint32 n = MIN (core->turn_start, ks_timeline_get_seen (core->tl));
-  g_autofree ks_token_info *tokens = NULL;
-
-  if (!core->unread)
-    return TRUE;
-  tokens = g_memdup2 (ks_timeline_get_tokens (core->tl), n * sizeof *tokens);
-  ks_timeline_reset (core->tl);
-  if (!reread_tokens (core, engine, job, tokens, n, error)) {
-    /* Broken off again: what is left is an honest beginning. */
-    core->turn_start = ks_timeline_get_seen (core->tl);
-    core->answer_open = FALSE;
-    return FALSE;
-  }
-  core->unread = FALSE;
-  return TRUE;
-}
-
-/* What closes the previous answer, then the new message and the opening of the answer. */
-static gboolean
-encode_turn (KsConversationCore *core, gboolean first, const char *system, const char *message,
-             ks_token_list *ids, GError **error)
-{
-  const ks_model *model = core->setup->model;
-  const ks_tokenizer *tok = ks_model_get_tokenizer (model);
-  bool is_fallback = false;
-  const ks_chat_template *tmpl = ks_model_get_chat_template (model, &is_fallback);
-  uint32_t options = KS_CHAT_GENERATE | (first ? KS_CHAT_FIRST : 0);
-  ks_chat_message messages[2];
-  size_t n = 0;
-  ks_error err = {0};
-
-  if (core->answer_open &&
-      !ks_error_check (ks_chat_encode_close (tmpl, tok, core->last_id, ids, &err), &err, error))
-    return FALSE;
-  if (first && system != NULL)
-    messages[n++] =
-        (ks_chat_message){.role = KS_ROLE_SYSTEM, .text = system, .n_bytes = strlen (system)};
-  messages[n++] =
-      (ks_chat_message){.role = KS_ROLE_USER, .text = message, .n_bytes = strlen (message)};
-  return ks_error_check (ks_chat_encode (tmpl, tok, messages, n, options, ids, &err), &err, error);
-}
-
-static gboolean
-check_length (gsize n, GError **error)
-{
-  if (n <= G_MAXUINT32 / 2)
-    return TRUE;
-  g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_TOO_LARGE, "the message is too long");
-  return FALSE;
-}
-
-static gboolean
-read_message (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const char *system,
-              const char *message, GError **error)
-{
-  gint64 begin = g_get_monotonic_time ();
-  ks_token_list ids;
-  gboolean ok;
-
-  ks_token_list_init (&ids, core->setup->alloc);
-  ok = drop_unread (core, engine, job, error) &&
-       encode_turn (core, ks_timeline_get_seen (core->tl) == 0, system, message, &ids, error);
-  ok = ok && check_length (ids.n, error);
-  if (ok) {
-    core->turn_start = ks_timeline_get_seen (core->tl);
-    ok = check_room (core, (guint32)ids.n, error);
-  }
-  if (ok) {
-    core->unread = TRUE;
-    core->open_end = KS_ANSWER_NONE;
-    ks_timeline_set_turn (core->tl, (uint16_t)MIN (core->turn, G_MAXUINT16), 0);
-    ok = read_tokens (core, engine, job, ids.ids, (guint32)ids.n, 0, (guint32)ids.n, error);
-  }
-  if (ok) {
-    core->unread = FALSE;
-    core->answer_open = core->at_start = TRUE;
-    core->answer_start = ks_timeline_get_seen (core->tl);
-    core->last_id = ids.n > 0 ? ids.ids[ids.n - 1] : KS_TOKEN_NONE;
-    core->turn++;
-    core->answer.n_prompt = (guint)ids.n;
-    core->answer.prompt_s = (double)(g_get_monotonic_time () - begin) / 1e6;
-  }
-  ks_token_list_done (&ids);
-  return ok;
 }
 
 /* Shows a piece.  SentencePiece-style vocabularies begin an answer with a space that belongs to the
@@ -376,11 +206,11 @@ generate (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
       break;
     }
     ks_engine_run_urgent (engine);
-    if (!check_cancelled (job, &local) || !generate_token (core, job, &end, &local))
+    if (!ks_core_check_cancelled (job, &local) || !generate_token (core, job, &end, &local))
       break;
     core->answer.answer_s = (double)(g_get_monotonic_time () - begin) / 1e6;
-    tell_length (core, job);
-    publish (core);
+    ks_core_tell_length (core, job);
+    ks_core_publish (core);
   }
   if (local != NULL)
     end = ks_error_is_cancelled (local) ? KS_ANSWER_CANCELLED : KS_ANSWER_FAILED;
@@ -393,7 +223,7 @@ generate (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
     g_clear_pointer (&core->stream, ks_text_stream_free);
   }
   core->answer.end = core->open_end = end;
-  publish (core);
+  ks_core_publish (core);
   if (local == NULL)
     return TRUE;
   g_propagate_error (error, g_steal_pointer (&local));
@@ -437,8 +267,8 @@ make_sampler (KsConversationCore *core, const KsAnswerOptions *options, guint tu
 
 gboolean
 ks_conversation_core_ask (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
-                          const char *system, const char *message, const KsAnswerOptions *options,
-                          GError **error)
+                          const char *system, const KsTurnText *turn,
+                          const KsAnswerOptions *options, GError **error)
 {
   if (!ensure_timeline (core, engine, job, error))
     return FALSE;
@@ -446,8 +276,8 @@ ks_conversation_core_ask (KsConversationCore *core, KsEngine *engine, KsEngineJo
   if (!make_sampler (core, options, core->turn, G_MAXUINT32, error) ||
       !make_stream (core, options, error))
     return FALSE;
-  if (!read_message (core, engine, job, system, message, error)) {
-    publish (core);
+  if (!ks_core_read_message (core, engine, job, system, turn, error)) {
+    ks_core_publish (core);
     return FALSE;
   }
   return generate (core, engine, job, options, error);
@@ -477,6 +307,7 @@ static void
 forget (KsConversationCore *core)
 {
   ks_timeline_reset (core->tl);
+  ks_core_cut_runs (core, 0);
   g_clear_pointer (&core->sampler, ks_sampler_free);
   g_clear_pointer (&core->stream, ks_text_stream_free);
   core->turn = 0;
@@ -487,85 +318,28 @@ forget (KsConversationCore *core)
   core->answer = (KsAnswerInfo){0};
 }
 
-/* The tokens of all turns, one list after the other; ends[i] is where turn i ends, begins[i] where
- * its answer begins. */
-static gboolean
-encode_turns (KsConversationCore *core, KsEngineJob *job, const char *system, GPtrArray *turns,
-              ks_token_list *ids, guint32 *begins, guint32 *ends, GError **error)
-{
-  const ks_tokenizer *tok = ks_model_get_tokenizer (core->setup->model);
-  ks_error err = {0};
-
-  for (guint i = 0; i < turns->len; i++) {
-    const KsTurnText *turn = g_ptr_array_index (turns, i);
-
-    core->answer_open = i > 0;
-    core->last_id = ids->n > 0 ? ids->ids[ids->n - 1] : KS_TOKEN_NONE;
-    if (!check_cancelled (job, error) ||
-        !encode_turn (core, i == 0, system, turn->message, ids, error))
-      return FALSE;
-    begins[i] = (guint32)MIN (ids->n, G_MAXUINT32);
-    /* Apart from its frame, as the model wrote it: behind the opening, not as one run of text. */
-    if (!ks_error_check (
-            ks_tokenizer_encode (tok, turn->answer, strlen (turn->answer), 0, ids, &err), &err,
-            error) ||
-        !check_length (ids->n, error))
-      return FALSE;
-    ends[i] = (guint32)ids->n;
-  }
-  return TRUE;
-}
-
-static gboolean
-read_turns (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const ks_token_list *ids,
-            const guint32 *ends, guint n_turn, GError **error)
-{
-  guint32 n_total = (guint32)ids->n;
-
-  if (!check_room (core, n_total, error))
-    return FALSE;
-  ks_engine_job_emit_progress (job, 0, n_total);
-  for (guint32 i = 0, begin = 0; i < n_turn; begin = ends[i], i++) {
-    ks_timeline_set_turn (core->tl, (uint16_t)MIN (i, G_MAXUINT16), 0);
-    if (!read_tokens (core, engine, job, ids->ids + begin, ends[i] - begin, begin, n_total, error))
-      return FALSE;
-  }
-  return TRUE;
-}
-
 gboolean
 ks_conversation_core_restore (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
                               const char *system, GPtrArray *turns, GError **error)
 {
-  const KsTurnText *last;
-  g_autofree guint32 *begins = NULL, *ends = NULL;
-  ks_token_list ids;
   gboolean ok;
 
   if (!ensure_timeline (core, engine, job, error))
     return FALSE;
   forget (core);
-  publish (core);
+  ks_core_publish (core);
   if (turns->len == 0)
     return TRUE;
-  begins = g_new0 (guint32, turns->len);
-  ends = g_new0 (guint32, turns->len);
-  ks_token_list_init (&ids, core->setup->alloc);
-  ok = encode_turns (core, job, system, turns, &ids, begins, ends, error) &&
-       read_turns (core, engine, job, &ids, ends, turns->len, error);
+  ok = ks_core_read_turns (core, engine, job, system, turns, error);
   if (ok) {
-    last = g_ptr_array_index (turns, turns->len - 1);
-    core->turn = turns->len;
-    core->answer_open = TRUE;
-    core->answer_start = begins[turns->len - 1];
+    const KsTurnText *last = g_ptr_array_index (turns, turns->len - 1);
+
     core->at_start = last->answer[0] == '\0';
-    core->last_id = ids.ids[ids.n - 1];
     core->open_end = last->unfinished ? KS_ANSWER_CANCELLED : KS_ANSWER_END;
   } else {
     forget (core);
   }
-  ks_token_list_done (&ids);
-  publish (core);
+  ks_core_publish (core);
   return ok;
 }
 
@@ -588,17 +362,33 @@ set_entries (KsConversationCore *core, guint64 entries, GError **error)
          ks_error_check (ks_timeline_set_n_keep (core->tl, entries * n_stream, &err), &err, error);
 }
 
-/* What is remembered goes before speed: the copy of the weights makes room first. */
 static gboolean
-set_total (KsConversationCore *core, guint64 total_bytes, GError **error)
+fail_total (guint64 total_bytes, guint64 least_bytes, GError **error)
+{
+  g_set_error (error, KS_ENGINE_ERROR, KS_ERR_BUDGET,
+               "a memory target of %.1f MiB is too small for this model with its eyes and the "
+               "pictures it has read: set at least %.1f MiB",
+               (double)total_bytes / 1048576.0, (double)(least_bytes / 104858 + 1) / 10.0);
+  return FALSE;
+}
+
+/* What is remembered goes before speed: the copy of the weights makes room first. */
+gboolean
+ks_core_set_total (KsConversationCore *core, guint64 total_bytes, GError **error)
 {
   KsEngineSetup *setup = core->setup;
+  guint64 needed_bytes = ks_engine_setup_get_needed_bytes (setup), other_bytes, least_bytes;
   ks_error err = {0};
 
   ks_engine_setup_limit_copy (setup, total_bytes);
-  if (total_bytes < ks_timeline_get_least_total_budget (core->tl))
+  if (total_bytes < ks_timeline_get_least_total_budget (core->tl) + needed_bytes)
     ks_model_drop_repacked (setup->model);
-  if (!ks_error_check (ks_timeline_set_total_budget (core->tl, total_bytes, &err), &err, error) ||
+  least_bytes = ks_timeline_get_least_total_budget (core->tl) + needed_bytes;
+  if (needed_bytes > 0 && total_bytes < least_bytes)
+    return fail_total (total_bytes, least_bytes, error);
+  other_bytes = ks_engine_setup_share_spare (setup, total_bytes, least_bytes);
+  if (!ks_error_check (ks_timeline_set_total_budget (core->tl, total_bytes - other_bytes, &err),
+                       &err, error) ||
       !ks_error_check (ks_timeline_set_n_keep (core->tl, 0, &err), &err, error))
     return FALSE;
   setup->request = (ks_budget_request){.total_bytes = total_bytes};
@@ -618,11 +408,11 @@ ks_conversation_core_set_budget (KsConversationCore *core, KsEngine *engine, KsE
   if (request->entries > 0)
     ok = set_entries (core, request->entries, error);
   else if (request->total_bytes > 0)
-    ok = set_total (core, request->total_bytes, error);
+    ok = ks_core_set_total (core, request->total_bytes, error);
   else
     ok = ks_error_check (ks_timeline_set_budget (core->tl, kv_bytes, &err), &err, error) &&
          ks_error_check (ks_timeline_set_n_keep (core->tl, 0, &err), &err, error);
-  publish (core);
+  ks_core_publish (core);
   return ok;
 }
 
@@ -635,7 +425,8 @@ ks_conversation_core_set_target (KsConversationCore *core, KsEngine *engine, KsE
   if (!ensure_timeline (core, engine, job, error))
     return FALSE;
   request.total_bytes = MAX (total_bytes, ks_timeline_get_least_total_budget (core->tl) -
-                                              ks_model_get_repacked_bytes (core->setup->model));
+                                              ks_model_get_repacked_bytes (core->setup->model) +
+                                              ks_engine_setup_get_needed_bytes (core->setup));
   return ks_conversation_core_set_budget (core, engine, job, &request, error);
 }
 
@@ -657,7 +448,7 @@ ks_conversation_core_set_policy (KsConversationCore *core, KsEngine *engine, KsE
   if (!ks_error_check (ks_timeline_set_policy (core->tl, &params, &err), &err, error))
     return FALSE;
   core->evict = params;
-  publish (core);
+  ks_core_publish (core);
   return TRUE;
 }
 

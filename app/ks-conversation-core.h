@@ -8,6 +8,7 @@
 #include "app/ks-answer.h"
 #include "app/ks-engine.h"
 #include "app/ks-memory-stats.h"
+#include "app/ks-picture-trace.h"
 #include "app/ks-turn-text.h"
 
 G_BEGIN_DECLS
@@ -18,11 +19,12 @@ KsConversationCore *ks_conversation_core_new (void); /* any thread */
 /* Frees it; on the engine thread once something was asked. */
 void ks_conversation_core_free (KsConversationCore *core);
 
-/* Reads a user's message (system may be NULL; used before the first message) and answers it; pieces
- * go out as "text" events of job.  FALSE and error when it failed or was cancelled: a message whose
- * reading was cancelled is dropped, a cancelled answer stays and can be continued. */
+/* Reads a user's message with its pictures (system may be NULL; used before the first message) and
+ * answers it; pieces go out as "text" events of job.  FALSE and error when it failed or was
+ * cancelled: a message whose reading was cancelled is dropped, a cancelled answer stays and can be
+ * continued. */
 gboolean ks_conversation_core_ask (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
-                                   const char *system, const char *message,
+                                   const char *system, const KsTurnText *turn,
                                    const KsAnswerOptions *options, GError **error);
 gboolean ks_conversation_core_continue (KsConversationCore *core, KsEngine *engine,
                                         KsEngineJob *job, const KsAnswerOptions *options,
@@ -40,6 +42,10 @@ gboolean ks_conversation_core_set_target (KsConversationCore *core, KsEngine *en
                                           KsEngineJob *job, guint64 total_bytes, GError **error);
 gboolean ks_conversation_core_set_policy (KsConversationCore *core, KsEngine *engine,
                                           KsEngineJob *job, ks_policy policy, GError **error);
+
+/* What is kept of one picture. */
+gboolean ks_conversation_core_trace (KsConversationCore *core, guint turn, guint number,
+                                     KsPictureTrace *trace, GError **error);
 
 /* Any thread. */
 KsMemoryStats *

@@ -19,12 +19,15 @@ G_DEFINE_FINAL_TYPE (KsConversation, ks_conversation, G_TYPE_OBJECT)
 /* One request on its way to the engine thread. */
 typedef struct {
   KsConversationCore *core; /* outlives the request: freed by a job behind it */
-  char *system, *message;
+  char *system;
+  KsTurnText *turn;
   KsAnswerOptions *options;
   ks_budget_request budget;
   guint64 target_bytes;
   ks_policy policy;
-  GPtrArray *turns; /* of KsTurnText */
+  GPtrArray *turns;          /* of KsTurnText */
+  guint turn_number, number; /* of a picture */
+  KsPictureTrace *trace;
 } Request;
 
 static void
@@ -33,7 +36,7 @@ free_request (gpointer data)
   Request *request = data;
 
   g_free (request->system);
-  g_free (request->message);
+  ks_turn_text_free (request->turn);
   ks_answer_options_free (request->options);
   g_clear_pointer (&request->turns, g_ptr_array_unref);
   g_free (request);
@@ -117,12 +120,19 @@ ks_conversation_add_document (KsConversation *self, const char *name, const char
   ks_prompt_builder_add_document (self->builder, name, text);
 }
 
+void
+ks_conversation_add_picture (KsConversation *self, KsPicture *take_picture)
+{
+  g_return_if_fail (KS_IS_CONVERSATION (self) && take_picture != NULL);
+  ks_prompt_builder_add_seen (self->builder, take_picture);
+}
+
 static gboolean
 ask_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
 {
   Request *request = data;
 
-  return ks_conversation_core_ask (request->core, engine, job, request->system, request->message,
+  return ks_conversation_core_ask (request->core, engine, job, request->system, request->turn,
                                    request->options, error);
 }
 
@@ -196,12 +206,21 @@ push_long (KsConversation *self, KsEngineJobFunc func, Request *request)
 KsEngineJob *
 ks_conversation_ask (KsConversation *self, const char *question, const KsAnswerOptions *options)
 {
+  g_return_val_if_fail (KS_IS_CONVERSATION (self) && question != NULL && options != NULL, NULL);
+  return ks_conversation_ask_turn (self, ks_prompt_builder_take_turn (self->builder, question),
+                                   options);
+}
+
+KsEngineJob *
+ks_conversation_ask_turn (KsConversation *self, KsTurnText *take_turn,
+                          const KsAnswerOptions *options)
+{
   Request *request;
 
-  g_return_val_if_fail (KS_IS_CONVERSATION (self) && question != NULL && options != NULL, NULL);
+  g_return_val_if_fail (KS_IS_CONVERSATION (self) && take_turn != NULL && options != NULL, NULL);
   request = new_request (self);
   request->system = g_strdup (self->system);
-  request->message = ks_prompt_builder_take_message (self->builder, question);
+  request->turn = take_turn;
   request->options = ks_answer_options_copy (options);
   return push_long (self, ask_job, request);
 }
@@ -267,6 +286,31 @@ ks_conversation_set_policy (KsConversation *self, ks_policy policy)
   request = new_request (self);
   request->policy = policy;
   job = ks_engine_job_new (policy_job, request, free_request);
+  ks_engine_push_urgent (self->engine, job);
+  return job;
+}
+
+static gboolean
+trace_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
+{
+  Request *request = data;
+
+  return ks_conversation_core_trace (request->core, request->turn_number, request->number,
+                                     request->trace, error);
+}
+
+KsEngineJob *
+ks_conversation_trace (KsConversation *self, guint turn, guint number, KsPictureTrace *trace)
+{
+  KsEngineJob *job;
+  Request *request;
+
+  g_return_val_if_fail (KS_IS_CONVERSATION (self) && trace != NULL, NULL);
+  request = new_request (self);
+  request->turn_number = turn;
+  request->number = number;
+  request->trace = trace;
+  job = ks_engine_job_new (trace_job, request, free_request);
   ks_engine_push_urgent (self->engine, job);
   return job;
 }

@@ -8,6 +8,7 @@
 #include "app/ks-answer.h"
 #include "app/ks-engine.h"
 #include "app/ks-memory-stats.h"
+#include "app/ks-picture-trace.h"
 #include "app/ks-turn-text.h"
 
 G_BEGIN_DECLS
@@ -23,9 +24,15 @@ void ks_conversation_set_system (KsConversation *self, const char *text);
 /* A document for the next message; text is UTF-8. */
 void ks_conversation_add_document (KsConversation *self, const char *name, const char *text);
 
+/* A picture for the next message, seen by a model with eyes. */
+void ks_conversation_add_picture (KsConversation *self, KsPicture *take_picture);
+
 /* Signals of the jobs: ks-engine-job.h. (transfer full) */
 KsEngineJob *ks_conversation_ask (KsConversation *self, const char *question,
                                   const KsAnswerOptions *options);
+/* The same with a message that is complete; its answer is ignored. (transfer full) */
+KsEngineJob *ks_conversation_ask_turn (KsConversation *self, KsTurnText *take_turn,
+                                       const KsAnswerOptions *options);
 /* Goes on with an answer that met its limit or was cancelled. (transfer full) */
 KsEngineJob *ks_conversation_continue (KsConversation *self, const KsAnswerOptions *options);
 /* Reads stored turns (of KsTurnText) in place of what was read before; progress in tokens.
@@ -38,6 +45,10 @@ KsEngineJob *ks_conversation_set_budget (KsConversation *self, const ks_budget_r
 KsEngineJob *ks_conversation_set_target (KsConversation *self, guint64 total_bytes);
 KsEngineJob *ks_conversation_set_policy (KsConversation *self, ks_policy policy);
 
+/* Fills trace (borrowed until the job has finished) with what is kept of a picture, between two
+ * steps; fails when there is no such picture. (transfer full) */
+KsEngineJob *ks_conversation_trace (KsConversation *self, guint turn, guint number,
+                                    KsPictureTrace *trace);
 /* The latest numbers; NULL before the first request ran. (transfer full) */
 KsMemoryStats *ks_conversation_dup_stats (KsConversation *self);
 /* The answer that runs or ran last. */

@@ -12,7 +12,7 @@ struct _KsEngineJob {
   KsEngineJobFunc func;
   gpointer data;
   GDestroyNotify destroy;
-  gint cancelled;    /* atomic */
+  GCancellable *cancellable;
   gboolean finished; /* main */
   GError *error;     /* written by the engine thread before the end is posted */
 };
@@ -35,6 +35,7 @@ ks_engine_job_finalize (GObject *object)
   KsEngineJob *self = KS_ENGINE_JOB (object);
 
   g_clear_pointer (&self->context, g_main_context_unref);
+  g_clear_object (&self->cancellable);
   g_clear_error (&self->error);
   G_OBJECT_CLASS (ks_engine_job_parent_class)->finalize (object);
 }
@@ -59,6 +60,7 @@ static void
 ks_engine_job_init (KsEngineJob *self)
 {
   self->context = g_main_context_ref_thread_default ();
+  self->cancellable = g_cancellable_new ();
 }
 
 KsEngineJob *
@@ -78,13 +80,19 @@ void
 ks_engine_job_cancel (KsEngineJob *self)
 {
   g_return_if_fail (KS_IS_ENGINE_JOB (self));
-  g_atomic_int_set (&self->cancelled, TRUE);
+  g_cancellable_cancel (self->cancellable);
 }
 
 gboolean
 ks_engine_job_is_cancelled (KsEngineJob *self)
 {
-  return g_atomic_int_get (&self->cancelled) != 0;
+  return g_cancellable_is_cancelled (self->cancellable);
+}
+
+GCancellable *
+ks_engine_job_get_cancellable (KsEngineJob *self)
+{
+  return self->cancellable;
 }
 
 gboolean

@@ -5,7 +5,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
-#include <glib-object.h>
+#include <gio/gio.h>
 
 G_BEGIN_DECLS
 
@@ -28,6 +28,8 @@ KsEngineJob *ks_engine_job_new (KsEngineJobFunc func, gpointer data, GDestroyNot
 
 void ks_engine_job_cancel (KsEngineJob *self);           /* any */
 gboolean ks_engine_job_is_cancelled (KsEngineJob *self); /* any */
+/* Cancelled with the job. (transfer none) any */
+GCancellable *ks_engine_job_get_cancellable (KsEngineJob *self);
 gboolean ks_engine_job_is_finished (KsEngineJob *self);
 const GError *ks_engine_job_get_error (KsEngineJob *self); /* NULL when it succeeded */
 /* Runs the main context until the job is finished; FALSE and error when it failed.  For the command

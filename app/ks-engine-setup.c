@@ -9,6 +9,8 @@
 #define DEFAULT_BUFFER 32u
 #define BUFFER_PART 32u /* decoding holds up to 1/32 more than K for a while */
 #define DEFAULT_PAGE_ENTRIES 16u
+#define SPARE_PART 8u /* of what a target leaves, for embeddings in memory */
+#define DEFAULT_EMBED_BYTES ((guint64)64 << 20)
 
 KsEngineOptions *
 ks_engine_options_new (void)
@@ -17,6 +19,7 @@ ks_engine_options_new (void)
 
   options->kv_dtype = KS_DTYPE_F16;
   options->mode = KS_COMPUTE_FAST;
+  options->embed_memory_bytes = DEFAULT_EMBED_BYTES;
   options->policy = options->lookahead = options->floor = options->pin_first = -1;
   return options;
 }
@@ -30,6 +33,9 @@ ks_engine_options_copy (const KsEngineOptions *options)
   copy = g_memdup2 (options, sizeof *options);
   copy->model_path = g_strdup (options->model_path);
   copy->gate_path = g_strdup (options->gate_path);
+  copy->mmproj_path = g_strdup (options->mmproj_path);
+  copy->mmproj_hash = g_strdup (options->mmproj_hash);
+  copy->embeds = options->embeds != NULL ? g_object_ref (options->embeds) : NULL;
   copy->isa = g_strdup (options->isa);
   return copy;
 }
@@ -41,6 +47,9 @@ ks_engine_options_free (KsEngineOptions *options)
     return;
   g_free (options->model_path);
   g_free (options->gate_path);
+  g_free (options->mmproj_path);
+  g_free (options->mmproj_hash);
+  g_clear_object (&options->embeds);
   g_free (options->isa);
   g_free (options);
 }
@@ -121,13 +130,67 @@ open_model (KsEngineSetup *setup, const KsEngineOptions *options, GError **error
       error);
 }
 
+/* A tower that nobody asked for and that cannot be used leaves the model blind, and says so. */
+static gboolean
+open_sight (KsEngineSetup *setup, const KsEngineOptions *options, GError **error)
+{
+  KsSightOptions sight = {.path = options->mmproj_path,
+                          .hash = options->mmproj_hash,
+                          .limits = options->vision_limits,
+                          .store = options->embeds,
+                          .memory_quota_bytes = options->embed_memory_bytes};
+  g_autoptr (GError) local = NULL;
+
+  if (options->mmproj_path == NULL)
+    return TRUE;
+  setup->sight = ks_sight_open (setup->alloc, &setup->be, setup->model, &sight, &local);
+  if (setup->sight != NULL)
+    return TRUE;
+  if (options->mmproj_was_found) {
+    g_autofree char *name = g_filename_display_basename (options->mmproj_path);
+
+    g_ptr_array_add (setup->notices,
+                     g_strdup_printf ("The vision model %s beside this model cannot be used, so "
+                                      "that pictures are not seen: %s",
+                                      name, local->message));
+    return TRUE;
+  }
+  g_propagate_error (error, g_steal_pointer (&local));
+  return FALSE;
+}
+
+guint64
+ks_engine_setup_get_needed_bytes (const KsEngineSetup *setup)
+{
+  return setup->sight != NULL ? ks_sight_get_needed_bytes (setup->sight) : 0;
+}
+
+static guint64
+get_other_bytes (const KsEngineSetup *setup)
+{
+  return setup->sight != NULL ? ks_sight_get_device_bytes (setup->sight) : 0;
+}
+
+guint64
+ks_engine_setup_share_spare (KsEngineSetup *setup, guint64 total_bytes, guint64 least_bytes)
+{
+  g_return_val_if_fail (setup != NULL, 0);
+  if (setup->sight != NULL)
+    ks_sight_set_spare_bytes (
+        setup->sight, total_bytes > least_bytes ? (total_bytes - least_bytes) / SPARE_PART : 0);
+  return get_other_bytes (setup);
+}
+
 /* A copy of the weights may go at any time: the least that works is without it. */
 static gboolean
-make_plan (KsEngineSetup *setup, const ks_budget_request *request, ks_budget_plan *out,
+make_plan (KsEngineSetup *setup, const ks_budget_request *wanted, ks_budget_plan *out,
            GError **error)
 {
+  ks_budget_request with_eyes = *wanted, *request = &with_eyes;
   ks_error err = {0};
 
+  with_eyes.other_bytes = get_other_bytes (setup);
+  with_eyes.view_tok = setup->sight != NULL ? ks_sight_get_view_tok (setup->sight) : 0;
   if (!ks_error_check (ks_budget_make_plan (setup->model, setup->gate, &setup->layout, request,
                                             setup->chunk, setup->buffer, out, &err),
                        &err, error))
@@ -152,7 +215,8 @@ count_useful (KsEngineSetup *setup, GError **error)
 
   if (!make_plan (setup, &request, &plan, error))
     return FALSE;
-  setup->useful_bytes = plan.total_bytes - ks_model_get_repacked_bytes (setup->model);
+  setup->useful_bytes =
+      plan.total_bytes - plan.other_bytes - ks_model_get_repacked_bytes (setup->model);
   return TRUE;
 }
 
@@ -230,8 +294,8 @@ ks_engine_setup_new (const KsEngineOptions *options, GError **error)
   setup->no_repack = options->no_repack;
   setup->model_path = g_strdup (options->model_path);
   setup->gate_path = g_strdup (options->gate_path);
-  if (!open_model (setup, options, error) || !choose_policy (setup, options, error) ||
-      !open_pool (setup, options, error))
+  if (!open_model (setup, options, error) || !open_sight (setup, options, error) ||
+      !choose_policy (setup, options, error) || !open_pool (setup, options, error))
     return NULL;
   tell_default_budget (setup, options);
   return g_steal_pointer (&setup);
@@ -243,6 +307,7 @@ ks_engine_setup_free (KsEngineSetup *setup)
   if (setup == NULL)
     return;
   ks_kv_pool_free (setup->pool);
+  ks_sight_free (setup->sight);
   ks_gate_free (setup->gate);
   ks_model_close (setup->model);
   ks_backend_close (&setup->be);
@@ -257,12 +322,13 @@ static guint64
 get_copy_room (KsEngineSetup *setup, guint64 target_bytes)
 {
   guint64 taken = setup->plan.kv_bytes + setup->plan.scratch_bytes;
+  guint64 useful_bytes = setup->useful_bytes + get_other_bytes (setup);
   ks_dev_info info = {0};
 
   if (setup->no_repack)
     return 0;
   if (target_bytes > 0)
-    return target_bytes > setup->useful_bytes ? target_bytes - setup->useful_bytes : 0;
+    return target_bytes > useful_bytes ? target_bytes - useful_bytes : 0;
   setup->be.t->get_info (setup->be.dev, &info);
   return MIN (info.free_bytes / 2, info.free_bytes > taken ? info.free_bytes - taken : 0);
 }
@@ -287,6 +353,20 @@ plan_again (KsEngineSetup *setup, GError **error)
     return FALSE;
   setup->plan = plan;
   return TRUE;
+}
+
+gboolean
+ks_engine_setup_forget_pictures (KsEngineSetup *setup, GError **error)
+{
+  guint64 before;
+
+  g_return_val_if_fail (setup != NULL && setup->n_user == 0, FALSE);
+  if (setup->sight == NULL)
+    return TRUE;
+  before = get_other_bytes (setup);
+  ks_sight_forget_room (setup->sight);
+  return before == get_other_bytes (setup) || setup->request.total_bytes == 0 ||
+         plan_again (setup, error);
 }
 
 /* A sixteenth more room is not worth making it again. */

@@ -1,10 +1,11 @@
 /* ks-engine-setup.h - what has to be open before a timeline can run: allocator, device, model,
- * gate, page pool under the memory target; built from one list of options. Not here: threads,
+ * gate, eyes, page pool under the memory target; built from one list of options. Not here: threads,
  * conversations.  Threads: used by one thread, the engine's. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
 #include "app/ks-engine-job.h"
+#include "app/ks-sight.h"
 #include "engine/budget.h"
 #include "engine/timeline.h"
 
@@ -15,7 +16,14 @@ G_BEGIN_DECLS
 /* Everything that decides how a model is run.  0, NULL and -1 mean the default. */
 typedef struct {
   char *model_path;
-  char *gate_path; /* NULL = none */
+  char *gate_path;           /* NULL = none */
+  char *mmproj_path;         /* vision tower; NULL = the model stays blind */
+  char *mmproj_hash;         /* its SHA-256; NULL = embeddings are kept in memory only */
+  gboolean mmproj_was_found; /* nobody asked for it: if it cannot be used, the model is blind */
+  ks_vision_limits vision_limits;
+  guint video_frames;         /* of a video that is attached; 0 = as the settings say */
+  KsEmbedStore *embeds;       /* where embeddings are kept on the disk, or NULL */
+  guint64 embed_memory_bytes; /* at most for embeddings in memory */
   ks_budget_request budget;
   ks_dtype kv_dtype;
   ks_compute_mode mode;
@@ -39,7 +47,8 @@ typedef struct {
   ks_alloc *alloc;
   ks_backend be;
   ks_model *model;
-  ks_gate *gate; /* or NULL */
+  ks_gate *gate;  /* or NULL */
+  KsSight *sight; /* or NULL */
   ks_kv_layout layout;
   ks_budget_plan plan;
   ks_kv_pool *pool;
@@ -65,6 +74,15 @@ KsEngineSetup *ks_engine_setup_new (const KsEngineOptions *options, GError **err
 /* Every timeline must be gone. */
 void ks_engine_setup_free (KsEngineSetup *setup);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (KsEngineSetup, ks_engine_setup_free)
+
+/* What the target has to pay for because the model sees: 0 for a blind one. */
+guint64 ks_engine_setup_get_needed_bytes (const KsEngineSetup *setup);
+/* A part of what total_bytes leave over least_bytes may go to embeddings; the result is what the
+ * eyes take of the target in all. */
+guint64 ks_engine_setup_share_spare (KsEngineSetup *setup, guint64 total_bytes,
+                                     guint64 least_bytes);
+/* While no timeline is open: room that pictures had taken goes back to keys and values. */
+gboolean ks_engine_setup_forget_pictures (KsEngineSetup *setup, GError **error);
 
 /* Entries a stream that a target should pay for before memory goes into speed: an eighth of the
  * trained length, at least 1,024 and at most 4,096, never more than that length. */

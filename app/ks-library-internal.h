@@ -6,6 +6,7 @@
 #pragma once
 
 #include "app/ks-conversation.h"
+#include "app/ks-eyes.h"
 #include "app/ks-library-command.h"
 #include "app/ks-library.h"
 #include "app/ks-session-service.h"
@@ -38,7 +39,7 @@ struct _KsLibrary {
   /* model */
   KsEngine *engine;
   KsModelState model_state;
-  char *model_name;
+  char *model_name, *model_path;
   GError *model_failure;
   char *model_wanted;  /* what is loaded, as it was asked for; NULL = the default */
   char *default_model; /* the same for chats that ask for none */
@@ -49,6 +50,7 @@ struct _KsLibrary {
   gboolean own_choice;  /* the user chose: in place of the command line's and of sessions' */
   gboolean store_model; /* the choice becomes the setting when it loads */
   gboolean load_again;  /* another model was asked for meanwhile, or answers have to stop first */
+  KsEyes eyes;          /* of the model that is ready */
   KsMemoryView *idle_view; /* the device without a chat; NULL without a model */
 
   /* the slot */

@@ -8,6 +8,7 @@
 #include "app/ks-chat-internal.h"
 
 #include "app/ks-error.h"
+#include "app/ks-eye-options.h"
 #include "app/ks-model-registry.h"
 
 #include <string.h>
@@ -141,6 +142,7 @@ typedef struct {
   guint64 ram_bytes;
   guint64 min_bytes, max_bytes;
   KsMemoryView *view;
+  KsEyes eyes;
 } Facts;
 
 static void
@@ -177,6 +179,7 @@ make_idle_view (KsEngineSetup *setup)
   view->copy_bytes = ks_model_get_repacked_bytes (setup->model);
   view->weight_bytes = setup->plan.weight_bytes - view->copy_bytes + setup->plan.gate_bytes;
   view->scratch_bytes = setup->plan.scratch_bytes;
+  view->eyes_bytes = setup->plan.other_bytes;
   view->kv_budget_bytes = setup->plan.kv_bytes;
   view->n_keep = setup->plan.n_keep;
   view->n_layer = setup->layout.n_layer;
@@ -209,6 +212,8 @@ facts_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
   facts->max_bytes = MAX (MIN (whole, facts->ram_bytes / 4 * 3), facts->min_bytes);
   facts->max_bytes = MAX (facts->max_bytes, facts->target_bytes);
   facts->view = make_idle_view (setup);
+  if (setup->sight != NULL)
+    facts->eyes = ks_sight_get_eyes (setup->sight);
   facts->view->target_bytes = facts->target_bytes;
   return TRUE;
 }
@@ -225,6 +230,7 @@ finish_load (KsLibrary *self, const Facts *facts)
   self->max_bytes = facts->max_bytes;
   self->target_bytes = self->default_target_bytes = facts->target_bytes;
   self->target_bent = FALSE;
+  self->eyes = facts->eyes;
   ks_memory_view_free (self->idle_view);
   self->idle_view = ks_memory_view_copy (facts->view);
   g_clear_error (&self->model_failure);
@@ -315,6 +321,7 @@ notice_cb (KsEngineJob *job, const char *text, gpointer user_data)
 
 /* Made on a task's thread from what is asked for. */
 typedef struct {
+  GVariant *mmproj_choices;
   char *wanted, *instead; /* instead: when a session's own model is not there */
   gboolean has_instead;
   KsEngineOptions *options;
@@ -331,6 +338,7 @@ free_choice (gpointer data)
   g_free (choice->name);
   g_free (choice->notice);
   ks_engine_options_free (choice->options);
+  g_clear_pointer (&choice->mmproj_choices, g_variant_unref);
   g_free (choice);
 }
 
@@ -354,6 +362,20 @@ resolve (Choice *choice, KsModelRegistry *registry, GError **error)
   return path;
 }
 
+/* Without a hash its embeddings are kept in memory only. */
+static void
+find_eyes (Choice *choice, KsModelRegistry *registry, GCancellable *cancellable)
+{
+  KsEngineOptions *options = choice->options;
+
+  ks_model_registry_set_mmproj_choices (registry, choice->mmproj_choices);
+  options->mmproj_path = ks_model_registry_find_mmproj (registry, options->model_path);
+  options->mmproj_was_found = TRUE;
+  if (options->mmproj_path != NULL)
+    options->mmproj_hash =
+        ks_model_registry_hash (registry, options->mmproj_path, FALSE, cancellable, NULL);
+}
+
 static void
 find_model (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
 {
@@ -365,8 +387,10 @@ find_model (GTask *task, gpointer source, gpointer data, GCancellable *cancellab
 
   if (options->model_path == NULL) {
     options->model_path = resolve (choice, registry, &error);
-    if (options->model_path != NULL)
+    if (options->model_path != NULL) {
       options->gate_path = ks_model_registry_find_gate (registry, options->model_path, cancellable);
+      find_eyes (choice, registry, cancellable);
+    }
   }
   if (error == NULL)
     entry = ks_model_entry_new (options->model_path, &error);
@@ -400,6 +424,8 @@ found_model_cb (GObject *source, GAsyncResult *result, gpointer user_data)
     ks_library_notice (self, choice->notice);
   g_free (self->model_name);
   self->model_name = g_steal_pointer (&choice->name);
+  g_free (self->model_path);
+  self->model_path = g_canonicalize_filename (choice->options->model_path, NULL);
   self->load_job = ks_engine_load (self->engine, choice->options);
   g_signal_connect_object (self->load_job, "notice", G_CALLBACK (notice_cb), self, 0);
   g_signal_connect (self->load_job, "finished", G_CALLBACK (loaded_cb), g_object_ref (self));
@@ -418,6 +444,8 @@ make_options (KsLibrary *self)
     if (self->own_choice) {
       g_clear_pointer (&options->model_path, g_free);
       g_clear_pointer (&options->gate_path, g_free);
+      g_clear_pointer (&options->mmproj_path, g_free);
+      g_clear_pointer (&options->mmproj_hash, g_free);
     }
     return options;
   }
@@ -451,6 +479,10 @@ start_load (KsLibrary *self)
   choice->instead = g_strdup (self->default_model);
   choice->has_instead = g_strcmp0 (self->model_wanted, self->default_model) != 0;
   choice->options = make_options (self);
+  if (self->options == NULL)
+    ks_eye_options_apply (choice->options, self->settings);
+  ks_eye_options_set_store (choice->options, self->settings, ks_library_get_data_dir (self));
+  choice->mmproj_choices = ks_settings_dup_mmproj_choices (self->settings);
   set_model_state (self, KS_MODEL_LOADING);
   self->load_cancellable = g_cancellable_new ();
   /* Without a source object: its thread may be the last to let go of a task. */
@@ -515,6 +547,31 @@ ks_library_load_model (KsLibrary *self, const char *model)
     start_load (self);
 }
 
+void
+ks_library_reload_model (KsLibrary *self)
+{
+  g_return_if_fail (KS_IS_LIBRARY (self));
+  if (self->closing)
+    return;
+  self->load_again = TRUE;
+  if (self->active != NULL)
+    ks_chat_stop (self->active); /* its end goes on */
+  else if (self->load_job == NULL && self->load_cancellable == NULL && self->load_source == 0)
+    start_load (self);
+}
+
+void
+ks_library_set_mmproj (KsLibrary *self, const char *model_path, const char *mmproj)
+{
+  g_autofree char *full = NULL;
+
+  g_return_if_fail (KS_IS_LIBRARY (self) && model_path != NULL);
+  full = g_canonicalize_filename (model_path, NULL);
+  ks_settings_set_mmproj (self->settings, full, mmproj);
+  if (g_strcmp0 (self->model_path, full) == 0)
+    ks_library_reload_model (self);
+}
+
 /* --- what is asked --- */
 
 KsModelState
@@ -549,7 +606,7 @@ gboolean
 ks_library_can_see (KsLibrary *self)
 {
   g_return_val_if_fail (KS_IS_LIBRARY (self), FALSE);
-  return FALSE; /* no vision tower is loaded by this version of the engine */
+  return self->eyes.sees;
 }
 
 const char *
@@ -568,6 +625,8 @@ static void
 list_models (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
 {
   g_autoptr (KsModelRegistry) registry = ks_model_registry_new (NULL, NULL);
+
+  ks_model_registry_set_mmproj_choices (registry, data);
 
   g_task_return_pointer (task, ks_model_registry_list (registry, NULL),
                          (GDestroyNotify)g_ptr_array_unref);
@@ -595,6 +654,8 @@ ks_library_list_models_async (KsLibrary *self, GCancellable *cancellable,
   g_return_if_fail (KS_IS_LIBRARY (self));
   work = g_task_new (NULL, cancellable, listed_models_cb,
                      g_task_new (self, cancellable, callback, user_data));
+  g_task_set_task_data (work, ks_settings_dup_mmproj_choices (self->settings),
+                        (GDestroyNotify)g_variant_unref);
   g_task_run_in_thread (work, list_models);
 }
 

@@ -90,6 +90,7 @@ ks_library_finalize (GObject *object)
   g_free (self->models_dir);
   g_clear_error (&self->storage_failure);
   g_free (self->model_name);
+  g_free (self->model_path);
   g_free (self->model_wanted);
   g_free (self->default_model);
   G_OBJECT_CLASS (ks_library_parent_class)->finalize (object);

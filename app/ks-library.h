@@ -92,6 +92,12 @@ const char *ks_library_get_model_name (KsLibrary *self);  /* NULL when none */
 const char *ks_library_get_model_error (KsLibrary *self); /* NULL when none */
 /* The same with its code; NULL when a model could be loaded or none was tried. */
 const GError *ks_library_get_model_failure (KsLibrary *self);
+/* The eyes of a model file from now on: path of its mmproj file, "" = it stays blind, NULL = the
+ * likeliest in its folder.  Stored in the settings; the model is loaded again when it is this one.
+ */
+void ks_library_set_mmproj (KsLibrary *self, const char *model_path, const char *mmproj);
+/* Loads the same model once more: what the settings say about pictures holds from then on. */
+void ks_library_reload_model (KsLibrary *self);
 /* Whether the model can see pictures. */
 gboolean ks_library_can_see (KsLibrary *self);
 /* Model files in the models folder. (transfer full) of KsModelEntry */

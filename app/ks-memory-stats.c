@@ -14,10 +14,11 @@ own_arrays (ks_kv_stats *kv)
   kv->by_stream = g_memdup2 (kv->by_stream, n_stream * sizeof *kv->by_stream);
   kv->by_turn = g_memdup2 (kv->by_turn, kv->n_turn * sizeof *kv->by_turn);
   kv->turn_tokens = g_memdup2 (kv->turn_tokens, kv->n_turn * sizeof *kv->turn_tokens);
+  kv->pictures = g_memdup2 (kv->pictures, kv->n_picture * sizeof *kv->pictures);
 }
 
 KsMemoryStats *
-ks_memory_stats_new (ks_timeline *timeline, ks_policy policy)
+ks_memory_stats_new (ks_timeline *timeline, ks_policy policy, KsSight *sight, GPtrArray *seen)
 {
   KsMemoryStats *stats;
 
@@ -28,6 +29,16 @@ ks_memory_stats_new (ks_timeline *timeline, ks_policy policy)
   stats->policy = policy;
   /* The copy of the weights goes when that is what is asked for. */
   stats->least_bytes = ks_timeline_get_least_total_budget (timeline) - stats->kv.repacked_bytes;
+  stats->seen = g_ptr_array_ref (seen);
+  if (sight != NULL) {
+    stats->least_bytes += ks_sight_get_needed_bytes (sight);
+    stats->eyes_bytes = ks_sight_get_used_bytes (sight);
+    stats->eyes_room_bytes = ks_sight_get_device_bytes (sight);
+    stats->eyes_weight_bytes = ks_sight_get_weight_bytes (sight);
+    stats->eyes_peak_bytes = ks_sight_get_peak_bytes (sight);
+    stats->eyes_held_bytes = ks_sight_get_held_bytes (sight);
+    stats->pictures = ks_sight_get_counts (sight);
+  }
   return stats;
 }
 
@@ -39,6 +50,7 @@ ks_memory_stats_copy (const KsMemoryStats *stats)
   g_return_val_if_fail (stats != NULL, NULL);
   copy = g_memdup2 (stats, sizeof *stats);
   own_arrays (&copy->kv);
+  g_ptr_array_ref (copy->seen);
   return copy;
 }
 
@@ -50,7 +62,21 @@ ks_memory_stats_free (KsMemoryStats *stats)
   g_free ((gpointer)stats->kv.by_stream);
   g_free ((gpointer)stats->kv.by_turn);
   g_free ((gpointer)stats->kv.turn_tokens);
+  g_free ((gpointer)stats->kv.pictures);
+  g_ptr_array_unref (stats->seen);
   g_free (stats);
+}
+
+const KsSeenPicture *
+ks_memory_stats_find_seen (const KsMemoryStats *stats, const ks_picture_stats *picture)
+{
+  for (guint i = 0; i < stats->seen->len; i++) {
+    const KsSeenPicture *seen = g_ptr_array_index (stats->seen, i);
+
+    if (seen->turn == picture->turn && seen->number == picture->attachment)
+      return seen;
+  }
+  return NULL;
 }
 
 static double
@@ -77,7 +103,7 @@ guint64
 ks_memory_stats_get_total_bytes (const KsMemoryStats *stats)
 {
   return stats->kv.weight_bytes + stats->kv.gate_bytes + stats->kv.scratch_bytes +
-         stats->kv.kv_budget_bytes;
+         stats->kv.kv_budget_bytes + stats->eyes_bytes;
 }
 
 /* A "Name:  123 kB" line of /proc/self/status in bytes. */
@@ -106,9 +132,34 @@ ks_memory_stats_get_program_bytes (guint64 n_device_bytes)
   return n_bytes > n_device_bytes ? n_bytes - n_device_bytes : 0;
 }
 
+/* Texts are borrowed from stats. */
+static GArray *
+make_rows (const KsMemoryStats *stats)
+{
+  GArray *rows = g_array_new (FALSE, TRUE, sizeof (KsMemoryPicture));
+
+  for (guint i = 0; i < stats->kv.n_picture; i++) {
+    const ks_picture_stats *from = &stats->kv.pictures[i];
+    const KsSeenPicture *seen = ks_memory_stats_find_seen (stats, from);
+    KsMemoryPicture row = {.turn = from->turn,
+                           .number = from->attachment,
+                           .n_token = from->n_tok,
+                           .n_entries = from->n_entry};
+
+    if (seen != NULL) {
+      row.name = seen->name;
+      row.hash = seen->hash;
+      row.page = seen->source == KS_PICTURE_PAGE ? (int)seen->index : -1;
+    }
+    g_array_append_val (rows, row);
+  }
+  return rows;
+}
+
 KsMemoryView *
 ks_memory_stats_make_view (const KsMemoryStats *stats, guint64 target_bytes)
 {
+  g_autoptr (GArray) rows = NULL;
   const ks_kv_stats *kv;
   KsMemoryView plain = {0};
 
@@ -121,7 +172,8 @@ ks_memory_stats_make_view (const KsMemoryStats *stats, guint64 target_bytes)
   plain.kv_budget_bytes = kv->kv_budget_bytes;
   plain.scratch_bytes = kv->scratch_bytes;
   plain.program_bytes = ks_memory_stats_get_program_bytes (
-      kv->kv_committed_bytes + kv->scratch_bytes + kv->gate_bytes + kv->repacked_bytes);
+      kv->kv_committed_bytes + kv->scratch_bytes + kv->gate_bytes + kv->repacked_bytes +
+      stats->eyes_held_bytes);
   plain.n_entries = kv->n_entries;
   plain.n_keep = kv->n_keep;
   plain.n_evicted = kv->n_evicted;
@@ -129,6 +181,10 @@ ks_memory_stats_make_view (const KsMemoryStats *stats, guint64 target_bytes)
   plain.n_layer = kv->n_layer;
   plain.n_kv_head = kv->n_kv_head;
   plain.n_turn = kv->n_turn;
+  plain.eyes_bytes = stats->eyes_bytes;
+  rows = make_rows (stats);
+  plain.pictures = (KsMemoryPicture *)rows->data;
+  plain.n_picture = rows->len;
   /* The copy owns its arrays; these are only read. */
   plain.by_stream = (guint32 *)kv->by_stream;
   plain.by_turn = (guint64 *)kv->by_turn;

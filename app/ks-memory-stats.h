@@ -4,9 +4,9 @@
 #pragma once
 
 #include "app/ks-memory-view.h"
+#include "app/ks-seen-picture.h"
+#include "app/ks-sight.h"
 #include "engine/timeline.h"
-
-#include <glib.h>
 
 G_BEGIN_DECLS
 
@@ -14,10 +14,22 @@ G_BEGIN_DECLS
 typedef struct {
   ks_kv_stats kv;
   ks_policy policy;
-  guint64 least_bytes; /* the smallest target for everything that works now */
+  guint64 least_bytes;     /* the smallest target for everything that works now */
+  guint64 eyes_room_bytes; /* what the target has set aside for that */
+  guint64 eyes_bytes;      /* what the target pays for because the model sees; 0 for a blind one */
+  guint64 eyes_weight_bytes; /* share of it: the tower's weights */
+  guint64 eyes_held_bytes;   /* that are taken now, the weights' file apart */
+  guint64 eyes_peak_bytes;   /* that were ever taken at once */
+  KsEmbedCounts pictures;    /* how they came by their embeddings */
+  GPtrArray *seen;           /* of KsSeenPicture; shared, not changed */
 } KsMemoryStats;
 
-KsMemoryStats *ks_memory_stats_new (ks_timeline *timeline, ks_policy policy); /* engine */
+/* sight may be NULL; seen: of KsSeenPicture, a reference is taken.  engine */
+KsMemoryStats *ks_memory_stats_new (ks_timeline *timeline, ks_policy policy, KsSight *sight,
+                                    GPtrArray *seen);
+/* The picture of a row of kv.pictures; NULL when it is not known. */
+const KsSeenPicture *ks_memory_stats_find_seen (const KsMemoryStats *stats,
+                                                const ks_picture_stats *picture);
 KsMemoryStats *ks_memory_stats_copy (const KsMemoryStats *stats);
 void ks_memory_stats_free (KsMemoryStats *stats); /* NULL is allowed */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (KsMemoryStats, ks_memory_stats_free)

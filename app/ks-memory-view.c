@@ -16,6 +16,11 @@ ks_memory_view_copy (const KsMemoryView *view)
   copy->by_stream = g_memdup2 (view->by_stream, n_stream * sizeof *view->by_stream);
   copy->by_turn = g_memdup2 (view->by_turn, view->n_turn * sizeof *view->by_turn);
   copy->turn_tokens = g_memdup2 (view->turn_tokens, view->n_turn * sizeof *view->turn_tokens);
+  copy->pictures = g_memdup2 (view->pictures, view->n_picture * sizeof *view->pictures);
+  for (guint i = 0; i < copy->n_picture; i++) {
+    copy->pictures[i].name = g_strdup (view->pictures[i].name);
+    copy->pictures[i].hash = g_strdup (view->pictures[i].hash);
+  }
   return copy;
 }
 
@@ -27,6 +32,11 @@ ks_memory_view_free (KsMemoryView *view)
   g_free (view->by_stream);
   g_free (view->by_turn);
   g_free (view->turn_tokens);
+  for (guint i = 0; i < view->n_picture; i++) {
+    g_free (view->pictures[i].name);
+    g_free (view->pictures[i].hash);
+  }
+  g_free (view->pictures);
   g_free (view);
 }
 
@@ -34,7 +44,8 @@ guint64
 ks_memory_view_get_used_bytes (const KsMemoryView *view)
 {
   g_return_val_if_fail (view != NULL, 0);
-  return view->weight_bytes + view->copy_bytes + view->kv_used_bytes + view->scratch_bytes;
+  return view->weight_bytes + view->copy_bytes + view->kv_used_bytes + view->scratch_bytes +
+         view->eyes_bytes;
 }
 
 /* Entries of n_token tokens over all streams as a share. */
@@ -51,6 +62,13 @@ ks_memory_view_get_turn_share (const KsMemoryView *view, guint turn)
 {
   g_return_val_if_fail (view != NULL && turn < view->n_turn, 0);
   return get_share (view, view->by_turn[turn], view->turn_tokens[turn]);
+}
+
+double
+ks_memory_view_get_picture_share (const KsMemoryView *view, guint i)
+{
+  g_return_val_if_fail (view != NULL && i < view->n_picture, 0);
+  return get_share (view, view->pictures[i].n_entries, view->pictures[i].n_token);
 }
 
 double

@@ -10,7 +10,8 @@
 
 struct _KsModelEntry {
   GObject parent_instance;
-  char *path, *file_name, *name, *arch, *licence;
+  char *path, *file_name, *name, *arch, *licence, *mmproj;
+  char **mmproj_choices;
   const char *quantisation, *template_name;
   gboolean template_is_fallback;
   guint64 n_bytes, n_params;
@@ -29,6 +30,8 @@ ks_model_entry_finalize (GObject *object)
   g_free (self->name);
   g_free (self->arch);
   g_free (self->licence);
+  g_free (self->mmproj);
+  g_strfreev (self->mmproj_choices);
   G_OBJECT_CLASS (ks_model_entry_parent_class)->finalize (object);
 }
 
@@ -223,4 +226,33 @@ gboolean
 ks_model_entry_is_text_model (KsModelEntry *self)
 {
   return !g_str_equal (self->arch, "clip") && self->n_layer > 0;
+}
+
+gboolean
+ks_model_entry_is_vision_tower (KsModelEntry *self)
+{
+  return g_str_equal (self->arch, "clip");
+}
+
+const char *
+ks_model_entry_get_mmproj (KsModelEntry *self)
+{
+  return self->mmproj;
+}
+
+const char *const *
+ks_model_entry_get_mmproj_choices (KsModelEntry *self)
+{
+  static const char *const none[] = {NULL};
+
+  return self->mmproj_choices != NULL ? (const char *const *)self->mmproj_choices : none;
+}
+
+void
+ks_model_entry_set_mmproj (KsModelEntry *self, const char *path, const char *const *choices)
+{
+  g_free (self->mmproj);
+  self->mmproj = g_strdup (path);
+  g_strfreev (self->mmproj_choices);
+  self->mmproj_choices = g_strdupv ((char **)choices);
 }

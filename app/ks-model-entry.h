@@ -31,5 +31,14 @@ guint ks_model_entry_get_n_kv_head (KsModelEntry *self);
 guint ks_model_entry_get_n_embd (KsModelEntry *self);
 /* FALSE for a vision tower ("mmproj") and other files that no text comes out of. */
 gboolean ks_model_entry_is_text_model (KsModelEntry *self);
+/* A file that gives eyes to a model it belongs to. */
+gboolean ks_model_entry_is_vision_tower (KsModelEntry *self);
+
+/* Of entries from ks_model_registry_list: the vision tower that the model will see with, NULL =
+ * it is blind; and all in its folder that would fit (paths, NULL-terminated, may be empty). */
+const char *ks_model_entry_get_mmproj (KsModelEntry *self);
+const char *const *ks_model_entry_get_mmproj_choices (KsModelEntry *self);
+/* For the registry, before anybody else holds the entry. */
+void ks_model_entry_set_mmproj (KsModelEntry *self, const char *path, const char *const *choices);
 
 G_END_DECLS

@@ -7,6 +7,7 @@
 #include "app/ks-data-dir.h"
 #include "app/ks-engine-setup.h"
 #include "app/ks-error.h"
+#include "app/ks-mmproj.h"
 
 #include <cjson/cJSON.h>
 #include <glib/gstdio.h>
@@ -18,6 +19,7 @@
 struct _KsModelRegistry {
   GObject parent_instance;
   char *models_dir, *data_dir;
+  GVariant *mmproj_choices; /* NULL = none */
 };
 
 G_DEFINE_FINAL_TYPE (KsModelRegistry, ks_model_registry, G_TYPE_OBJECT)
@@ -29,6 +31,7 @@ ks_model_registry_finalize (GObject *object)
 
   g_free (self->models_dir);
   g_free (self->data_dir);
+  g_clear_pointer (&self->mmproj_choices, g_variant_unref);
   G_OBJECT_CLASS (ks_model_registry_parent_class)->finalize (object);
 }
 
@@ -95,6 +98,54 @@ compare_entries (gconstpointer a, gconstpointer b)
                  ks_model_entry_get_file_name (*(KsModelEntry *const *)b));
 }
 
+/* --- vision towers --- */
+
+void
+ks_model_registry_set_mmproj_choices (KsModelRegistry *self, GVariant *choices)
+{
+  g_return_if_fail (KS_IS_MODEL_REGISTRY (self));
+  g_clear_pointer (&self->mmproj_choices, g_variant_unref);
+  if (choices != NULL && g_variant_is_of_type (choices, G_VARIANT_TYPE ("a{ss}")))
+    self->mmproj_choices = g_variant_ref_sink (choices);
+}
+
+/* What was chosen if it is there, else the likeliest; "" stands for none. */
+static const char *
+pick_mmproj (KsModelRegistry *self, const char *model_path, char **likely)
+{
+  const char *chosen = NULL;
+
+  if (self->mmproj_choices != NULL)
+    (void)g_variant_lookup (self->mmproj_choices, model_path, "&s", &chosen);
+  if (chosen != NULL && (chosen[0] == '\0' || g_file_test (chosen, G_FILE_TEST_EXISTS)))
+    return chosen;
+  return likely[0] != NULL ? likely[0] : "";
+}
+
+char *
+ks_model_registry_find_mmproj (KsModelRegistry *self, const char *model_path)
+{
+  g_auto (GStrv) likely = NULL;
+  g_autofree char *full = NULL;
+  const char *path;
+
+  g_return_val_if_fail (KS_IS_MODEL_REGISTRY (self) && model_path != NULL, NULL);
+  full = g_canonicalize_filename (model_path, NULL);
+  likely = ks_mmproj_list (full);
+  path = pick_mmproj (self, full, likely);
+  return path[0] != '\0' ? g_strdup (path) : NULL;
+}
+
+static void
+pair (KsModelRegistry *self, KsModelEntry *entry)
+{
+  g_autofree char *full = g_canonicalize_filename (ks_model_entry_get_path (entry), NULL);
+  g_auto (GStrv) likely = ks_mmproj_list (full);
+  const char *path = pick_mmproj (self, full, likely);
+
+  ks_model_entry_set_mmproj (entry, path[0] != '\0' ? path : NULL, (const char *const *)likely);
+}
+
 GPtrArray *
 ks_model_registry_list (KsModelRegistry *self, GPtrArray **out_problems)
 {
@@ -115,8 +166,10 @@ ks_model_registry_list (KsModelRegistry *self, GPtrArray **out_problems)
     entry = ks_model_entry_new (path, &error);
     if (entry == NULL)
       g_ptr_array_add (problems, g_strdup_printf ("%s: %s", file, error->message));
-    else if (ks_model_entry_is_text_model (entry))
+    else if (ks_model_entry_is_text_model (entry)) {
+      pair (self, entry);
       g_ptr_array_add (entries, g_steal_pointer (&entry));
+    }
   }
   if (dir != NULL)
     g_dir_close (dir);

@@ -18,8 +18,9 @@ G_DECLARE_FINAL_TYPE (KsModelRegistry, ks_model_registry, KS, MODEL_REGISTRY, GO
 KsModelRegistry *ks_model_registry_new (const char *models_dir, const char *data_dir);
 const char *ks_model_registry_get_models_dir (KsModelRegistry *self);
 
-/* Text models in the models folder, by file name (KsModelEntry).  Files that cannot be read are
- * left out and named in *out_problems (strings; may be NULL). (transfer full) */
+/* Text models in the models folder with their vision towers, by file name (KsModelEntry).  Files
+ * that cannot be read are left out and named in *out_problems (strings; may be NULL). (transfer
+ * full) */
 GPtrArray *ks_model_registry_list (KsModelRegistry *self, GPtrArray **out_problems);
 /* A path, a file name or a model's name (case ignored, its beginning suffices when only one fits)
  * to a path; NULL = the default model.  KS_APP_ERROR_NO_MODEL with what to do. (transfer full) */
@@ -29,6 +30,13 @@ char *ks_model_registry_resolve (KsModelRegistry *self, const char *name, GError
  * file takes a while). (transfer full) */
 char *ks_model_registry_find_gate (KsModelRegistry *self, const char *model_path,
                                    GCancellable *cancellable);
+
+/* The vision tower that a model sees with: the one that was chosen for it, else the likeliest of
+ * those in its folder that fit; NULL = it is blind. (transfer full) */
+char *ks_model_registry_find_mmproj (KsModelRegistry *self, const char *model_path);
+/* Choices of the user: model path -> path of its vision tower, "" = none (a{ss}; NULL = no
+ * choices). */
+void ks_model_registry_set_mmproj_choices (KsModelRegistry *self, GVariant *choices);
 
 /* SHA-256 of a file in hex: remembered by path, size and time, or vouched for by the manifest
  * beside it in the same way; read anew when fresh. (transfer full) */

@@ -25,7 +25,17 @@ void ks_pending_attachment_set_state (KsPendingAttachment *self, KsPendingState 
 /* READY with what was found. */
 void ks_pending_attachment_take_result (KsPendingAttachment *self, KsAttachment *take_attachment,
                                         KsPixels *take_thumbnail, const char *warning);
-void ks_pending_attachment_set_n_tokens (KsPendingAttachment *self, guint n_tokens);
+/* Frames of a video, before it is READY. */
+void ks_pending_attachment_clear_frames (KsPendingAttachment *self, gboolean is_video,
+                                         gboolean has_sound);
+void ks_pending_attachment_add_frame (KsPendingAttachment *self, KsPixels *pixels, gint64 time_us);
+/* The same file read in another way. */
+void ks_pending_attachment_set_attachment (KsPendingAttachment *self,
+                                           KsAttachment *take_attachment);
+/* Pictures that the model sees of it, and what they cost; before the text is counted. */
+void ks_pending_attachment_set_pictures (KsPendingAttachment *self, guint n_pictures,
+                                         guint n_tokens);
+void ks_pending_attachment_set_n_tokens (KsPendingAttachment *self, guint n_text_tokens);
 /* What it adds to a message, NULL before READY: counted again when the model is another one. */
 void ks_pending_attachment_set_message (KsPendingAttachment *self, GBytes *message);
 GBytes *ks_pending_attachment_get_message (KsPendingAttachment *self);

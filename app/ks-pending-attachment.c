@@ -13,6 +13,9 @@ enum {
   PROP_WARNING,
   PROP_KIND,
   PROP_N_PAGES,
+  PROP_N_PICTURES,
+  PROP_SEEN,
+  PROP_READING,
   N_PROPS
 };
 
@@ -28,7 +31,11 @@ struct _KsPendingAttachment {
   KsPendingState state;
   double progress;
   guint n_tokens;
+  guint n_visual; /* tokens of its pictures */
+  guint n_pictures;
   KsPixels *thumbnail;
+  GPtrArray *frames; /* of KsPendingFrame, or NULL */
+  gboolean has_sound;
   KsAttachment *attachment;
 };
 
@@ -64,6 +71,16 @@ ks_pending_attachment_get_property (GObject *object, guint id, GValue *value, GP
   case PROP_N_PAGES:
     g_value_set_uint (value, ks_pending_attachment_get_n_pages (self));
     break;
+  case PROP_N_PICTURES:
+    g_value_set_uint (value, self->n_pictures);
+    break;
+  case PROP_SEEN:
+    g_value_set_boolean (value, ks_pending_attachment_is_seen (self));
+    break;
+  case PROP_READING:
+    g_value_set_string (
+        value, self->attachment != NULL ? ks_attachment_get_reading (self->attachment) : NULL);
+    break;
   default:
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
   }
@@ -78,6 +95,7 @@ ks_pending_attachment_finalize (GObject *object)
   g_clear_object (&self->cancellable);
   g_clear_object (&self->attachment);
   g_clear_pointer (&self->thumbnail, ks_pixels_unref);
+  g_clear_pointer (&self->frames, g_ptr_array_unref);
   g_clear_pointer (&self->message, g_bytes_unref);
   g_free (self->hash);
   g_free (self->name);
@@ -101,8 +119,12 @@ ks_pending_attachment_class_init (KsPendingAttachmentClass *klass)
   properties[PROP_N_TOKENS] = g_param_spec_uint ("n-tokens", NULL, NULL, 0, G_MAXUINT, 0, read);
   properties[PROP_ERROR] = g_param_spec_string ("error", NULL, NULL, NULL, read);
   properties[PROP_WARNING] = g_param_spec_string ("warning", NULL, NULL, NULL, read);
-  properties[PROP_KIND] = g_param_spec_int ("kind", NULL, NULL, 0, KS_ATTACHMENT_IMAGE, 0, read);
+  properties[PROP_KIND] =
+      g_param_spec_int ("kind", NULL, NULL, 0, KS_N_ATTACHMENT_KIND - 1, 0, read);
   properties[PROP_N_PAGES] = g_param_spec_uint ("n-pages", NULL, NULL, 0, G_MAXUINT, 0, read);
+  properties[PROP_N_PICTURES] = g_param_spec_uint ("n-pictures", NULL, NULL, 0, G_MAXUINT, 0, read);
+  properties[PROP_SEEN] = g_param_spec_boolean ("seen", NULL, NULL, FALSE, read);
+  properties[PROP_READING] = g_param_spec_string ("reading", NULL, NULL, NULL, read);
   g_object_class_install_properties (object_class, N_PROPS, properties);
 }
 
@@ -194,13 +216,67 @@ ks_pending_attachment_take_result (KsPendingAttachment *self, KsAttachment *take
   notify (self, PROP_KIND);
   notify (self, PROP_N_PAGES);
   notify (self, PROP_WARNING);
+  notify (self, PROP_READING);
   ks_pending_attachment_set_progress (self, 1);
   ks_pending_attachment_set_state (self, KS_PENDING_READY, NULL);
 }
 
-void
-ks_pending_attachment_set_n_tokens (KsPendingAttachment *self, guint n_tokens)
+static void
+free_frame (gpointer data)
 {
+  KsPendingFrame *frame = data;
+
+  ks_pixels_unref (frame->pixels);
+  g_free (frame);
+}
+
+void
+ks_pending_attachment_clear_frames (KsPendingAttachment *self, gboolean is_video,
+                                    gboolean has_sound)
+{
+  g_clear_pointer (&self->frames, g_ptr_array_unref);
+  if (is_video)
+    self->frames = g_ptr_array_new_with_free_func (free_frame);
+  self->has_sound = has_sound;
+}
+
+void
+ks_pending_attachment_add_frame (KsPendingAttachment *self, KsPixels *pixels, gint64 time_us)
+{
+  KsPendingFrame *frame = g_new0 (KsPendingFrame, 1);
+
+  frame->pixels = ks_pixels_ref (pixels);
+  frame->time_us = time_us;
+  g_ptr_array_add (self->frames, frame);
+}
+
+void
+ks_pending_attachment_set_attachment (KsPendingAttachment *self, KsAttachment *take_attachment)
+{
+  g_clear_object (&self->attachment);
+  self->attachment = take_attachment;
+  notify (self, PROP_READING);
+}
+
+void
+ks_pending_attachment_set_pictures (KsPendingAttachment *self, guint n_pictures, guint n_tokens)
+{
+  gboolean was_seen = ks_pending_attachment_is_seen (self);
+
+  self->n_visual = n_tokens;
+  if (self->n_pictures == n_pictures)
+    return;
+  self->n_pictures = n_pictures;
+  notify (self, PROP_N_PICTURES);
+  if (was_seen != ks_pending_attachment_is_seen (self))
+    notify (self, PROP_SEEN);
+}
+
+void
+ks_pending_attachment_set_n_tokens (KsPendingAttachment *self, guint n_text_tokens)
+{
+  guint n_tokens = n_text_tokens + self->n_visual;
+
   self->count = NULL; /* it has ended, or nothing is counted */
   if (self->n_tokens == n_tokens)
     return;
@@ -271,6 +347,28 @@ ks_pending_attachment_get_n_pages (KsPendingAttachment *self)
   return self->attachment != NULL ? ks_attachment_get_n_pages (self->attachment) : 0;
 }
 
+guint
+ks_pending_attachment_get_n_pictures (KsPendingAttachment *self)
+{
+  g_return_val_if_fail (KS_IS_PENDING_ATTACHMENT (self), 0);
+  return self->n_pictures;
+}
+
+gboolean
+ks_pending_attachment_is_seen (KsPendingAttachment *self)
+{
+  g_return_val_if_fail (KS_IS_PENDING_ATTACHMENT (self), FALSE);
+  return self->n_pictures > 0;
+}
+
+KsReading *
+ks_pending_attachment_dup_reading (KsPendingAttachment *self)
+{
+  g_return_val_if_fail (KS_IS_PENDING_ATTACHMENT (self), NULL);
+  return ks_reading_parse (self->attachment != NULL ? ks_attachment_get_reading (self->attachment)
+                                                    : NULL);
+}
+
 const char *
 ks_pending_attachment_get_error (KsPendingAttachment *self)
 {
@@ -283,6 +381,20 @@ ks_pending_attachment_get_warning (KsPendingAttachment *self)
 {
   g_return_val_if_fail (KS_IS_PENDING_ATTACHMENT (self), NULL);
   return self->warning;
+}
+
+GPtrArray *
+ks_pending_attachment_get_frames (KsPendingAttachment *self)
+{
+  g_return_val_if_fail (KS_IS_PENDING_ATTACHMENT (self), NULL);
+  return self->frames;
+}
+
+gboolean
+ks_pending_attachment_has_sound (KsPendingAttachment *self)
+{
+  g_return_val_if_fail (KS_IS_PENDING_ATTACHMENT (self), FALSE);
+  return self->has_sound;
 }
 
 KsPixels *

@@ -8,6 +8,7 @@
 
 struct _KsPromptBuilder {
   GString *documents;
+  GPtrArray *pictures; /* of KsPicture */
   guint n_document;
 };
 
@@ -17,6 +18,7 @@ ks_prompt_builder_new (void)
   KsPromptBuilder *builder = g_new0 (KsPromptBuilder, 1);
 
   builder->documents = g_string_new (NULL);
+  builder->pictures = g_ptr_array_new_with_free_func ((GDestroyNotify)ks_picture_unref);
   return builder;
 }
 
@@ -26,6 +28,7 @@ ks_prompt_builder_free (KsPromptBuilder *builder)
   if (builder == NULL)
     return;
   g_string_free (builder->documents, TRUE);
+  g_ptr_array_unref (builder->pictures);
   g_free (builder);
 }
 
@@ -48,31 +51,94 @@ clean_name (const char *name)
   return g_string_free (out, FALSE);
 }
 
+static void
+begin (KsPromptBuilder *builder, const char *what, const char *name)
+{
+  g_autofree char *clean = clean_name (name);
+
+  g_string_append_printf (builder->documents, "%s %s:\n", what, clean);
+  builder->n_document++;
+}
+
+void
+ks_prompt_builder_begin_document (KsPromptBuilder *builder, const char *name)
+{
+  g_return_if_fail (builder != NULL && name != NULL);
+  begin (builder, "Document", name);
+}
+
+void
+ks_prompt_builder_add_part (KsPromptBuilder *builder, const char *text, gsize n)
+{
+  g_return_if_fail (builder != NULL && text != NULL);
+  g_string_append_len (builder->documents, text, (gssize)n);
+}
+
+void
+ks_prompt_builder_end_document (KsPromptBuilder *builder)
+{
+  g_return_if_fail (builder != NULL && builder->documents->len > 0);
+  if (builder->documents->str[builder->documents->len - 1] != '\n')
+    g_string_append_c (builder->documents, '\n');
+  g_string_append_c (builder->documents, '\n');
+}
+
+/* A document without a word still ends its own line. */
+static void
+add_whole (KsPromptBuilder *builder, const char *text)
+{
+  g_string_append (builder->documents, text);
+  if (text[0] == '\0')
+    g_string_append_c (builder->documents, '\n');
+  ks_prompt_builder_end_document (builder);
+}
+
 void
 ks_prompt_builder_add_document (KsPromptBuilder *builder, const char *name, const char *text)
 {
-  g_autofree char *clean = NULL;
-
   g_return_if_fail (builder != NULL && name != NULL && text != NULL);
-  clean = clean_name (name);
-  g_string_append_printf (builder->documents, "Document %s:\n", clean);
-  g_string_append (builder->documents, text);
-  if (text[0] == '\0' || text[strlen (text) - 1] != '\n')
-    g_string_append_c (builder->documents, '\n');
-  g_string_append_c (builder->documents, '\n');
+  begin (builder, "Document", name);
+  add_whole (builder, text);
+}
+
+void
+ks_prompt_builder_add_recognised (KsPromptBuilder *builder, const char *name, const char *text)
+{
+  g_return_if_fail (builder != NULL && name != NULL && text != NULL);
+  begin (builder, "Text recognised in", name);
+  add_whole (builder, text);
+}
+
+void
+ks_prompt_builder_add_seen (KsPromptBuilder *builder, KsPicture *take_picture)
+{
+  g_return_if_fail (builder != NULL && take_picture != NULL);
+  take_picture->at = builder->documents->len;
+  g_ptr_array_add (builder->pictures, take_picture);
+}
+
+static void
+add_unseen (KsPromptBuilder *builder, const char *what, const char *whats, const char *name)
+{
+  g_autofree char *clean = clean_name (name);
+
+  g_string_append_printf (builder->documents, "%s %s is attached; you cannot see %s.\n\n", what,
+                          clean, whats);
   builder->n_document++;
 }
 
 void
 ks_prompt_builder_add_picture (KsPromptBuilder *builder, const char *name)
 {
-  g_autofree char *clean = NULL;
-
   g_return_if_fail (builder != NULL && name != NULL);
-  clean = clean_name (name);
-  g_string_append_printf (builder->documents,
-                          "Picture %s is attached; you cannot see pictures.\n\n", clean);
-  builder->n_document++;
+  add_unseen (builder, "Picture", "pictures", name);
+}
+
+void
+ks_prompt_builder_add_video (KsPromptBuilder *builder, const char *name)
+{
+  g_return_if_fail (builder != NULL && name != NULL);
+  add_unseen (builder, "Video", "videos", name);
 }
 
 guint
@@ -82,15 +148,25 @@ ks_prompt_builder_get_n_documents (KsPromptBuilder *builder)
   return builder->n_document;
 }
 
+KsTurnText *
+ks_prompt_builder_take_turn (KsPromptBuilder *builder, const char *question)
+{
+  KsTurnText *turn;
+
+  g_return_val_if_fail (builder != NULL && question != NULL, NULL);
+  g_string_append (builder->documents, question);
+  turn = ks_turn_text_new (builder->documents->str, NULL, FALSE);
+  g_string_truncate (builder->documents, 0);
+  g_ptr_array_extend_and_steal (turn->pictures, g_steal_pointer (&builder->pictures));
+  builder->pictures = g_ptr_array_new_with_free_func ((GDestroyNotify)ks_picture_unref);
+  builder->n_document = 0;
+  return turn;
+}
+
 char *
 ks_prompt_builder_take_message (KsPromptBuilder *builder, const char *question)
 {
-  GString *message;
+  g_autoptr (KsTurnText) turn = ks_prompt_builder_take_turn (builder, question);
 
-  g_return_val_if_fail (builder != NULL && question != NULL, NULL);
-  message = builder->documents;
-  builder->documents = g_string_new (NULL);
-  builder->n_document = 0;
-  g_string_append (message, question);
-  return g_string_free (message, FALSE);
+  return turn != NULL ? g_steal_pointer (&turn->message) : NULL;
 }

@@ -1,5 +1,6 @@
 /* ks-reading.c - see ks-reading.h.
- * Words: pages= one letter a page, ocr. */
+ * Words: pages= one letter a page, frames=count:N | every:USEC:N | scenes:PERMILLE:N, taken=N
+ * (frames of it), ocr. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/ks-reading.h"
 
@@ -24,6 +25,39 @@ parse_pages (KsReading *reading, const char *letters)
     reading->pages = g_steal_pointer (&pages);
 }
 
+static guint64
+parse_number (const char *text, guint64 most)
+{
+  guint64 value = 0;
+
+  return text != NULL && g_ascii_string_to_unsigned (text, 10, 0, most, &value, NULL) ? value : 0;
+}
+
+static void
+parse_frames (KsReading *reading, const char *text)
+{
+  g_auto (GStrv) parts = g_strsplit (text, ":", 3);
+  guint n_part = g_strv_length (parts);
+  KsMediaSampling sampling = {0};
+
+  if (n_part < 2)
+    return;
+  if (g_str_equal (parts[0], "count")) {
+    sampling.mode = KS_MEDIA_SAMPLE_COUNT;
+  } else if (g_str_equal (parts[0], "every") && n_part == 3) {
+    sampling.mode = KS_MEDIA_SAMPLE_INTERVAL;
+    sampling.interval_us = (gint64)parse_number (parts[1], KS_MEDIA_MAX_TIME_US);
+  } else if (g_str_equal (parts[0], "scenes") && n_part == 3) {
+    sampling.mode = KS_MEDIA_SAMPLE_SCENES;
+    sampling.cut_permille = (guint)parse_number (parts[1], 1000);
+  } else {
+    return;
+  }
+  sampling.n_frames = (guint)parse_number (parts[n_part - 1], KS_MEDIA_MAX_FRAMES);
+  reading->sampling = ks_sampling_clamp (&sampling);
+  reading->has_frames = TRUE;
+}
+
 KsReading *
 ks_reading_parse (const char *text)
 {
@@ -35,6 +69,10 @@ ks_reading_parse (const char *text)
 
     if (g_str_has_prefix (word, "pages=") && reading->pages == NULL)
       parse_pages (reading, word + strlen ("pages="));
+    else if (g_str_has_prefix (word, "frames="))
+      parse_frames (reading, word + strlen ("frames="));
+    else if (g_str_has_prefix (word, "taken="))
+      reading->n_frames = (guint)parse_number (word + strlen ("taken="), KS_MEDIA_MAX_FRAMES);
     else if (g_str_equal (word, "ocr"))
       reading->ocr = TRUE;
   }
@@ -55,6 +93,24 @@ ks_reading_copy (const KsReading *reading)
   return copy;
 }
 
+static void
+format_frames (GString *out, const KsReading *reading)
+{
+  const KsMediaSampling *s = &reading->sampling;
+
+  switch (s->mode) {
+  case KS_MEDIA_SAMPLE_INTERVAL:
+    g_string_append_printf (out, " frames=every:%" G_GINT64_FORMAT ":%u", s->interval_us,
+                            s->n_frames);
+    break;
+  case KS_MEDIA_SAMPLE_SCENES:
+    g_string_append_printf (out, " frames=scenes:%u:%u", s->cut_permille, s->n_frames);
+    break;
+  default:
+    g_string_append_printf (out, " frames=count:%u", s->n_frames);
+  }
+}
+
 char *
 ks_reading_format (const KsReading *reading)
 {
@@ -66,6 +122,10 @@ ks_reading_format (const KsReading *reading)
     for (guint i = 0; i < reading->pages->len; i++)
       g_string_append_c (out, page_letters[reading->pages->data[i] % KS_N_PAGE_MODE]);
   }
+  if (reading->has_frames)
+    format_frames (out, reading);
+  if (reading->n_frames > 0)
+    g_string_append_printf (out, " taken=%u", reading->n_frames);
   if (reading->ocr)
     g_string_append (out, " ocr");
   text = out->len > 0 ? g_strdup (out->str + 1) : NULL;

@@ -1,10 +1,11 @@
 /* ks-reading.h - how an attachment goes to the model: pages of a PDF as text, picture or both,
- * words that OCR found. Kept with the attachment as words ("pages=ttib ocr"), so that a session
- * reads the same again; what cannot be understood counts as not chosen.  Plain values.  Threads:
- * any. */
+ * which frames of a video, words that OCR found.
+ * Kept with the attachment as words ("pages=ttib frames=count:8"), so that a session reads the same
+ * again; what cannot be understood counts as not chosen.  Plain values.  Threads: any. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
+#include "media/ks-sampling.h"
 #include "storage/ks-attachment.h"
 
 G_BEGIN_DECLS
@@ -19,7 +20,10 @@ typedef enum {
 
 typedef struct {
   GByteArray *pages; /* of KsPageMode, one a page; NULL = all as text */
-  gboolean ocr;      /* the text blob is what was recognised in a picture */
+  gboolean has_frames;
+  KsMediaSampling sampling; /* of a video, with has_frames */
+  guint n_frames;           /* that it gives; 0 = not known */
+  gboolean ocr;             /* the text blob is what was recognised in a picture */
 } KsReading;
 
 /* NULL or nonsense gives an empty one. (transfer full) */

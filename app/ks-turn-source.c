@@ -76,67 +76,254 @@ ks_turn_source_list (GListModel *messages, guint n_message)
   return sources;
 }
 
-static gboolean
-add_attachment (KsPromptBuilder *builder, KsAttachment *attachment, KsBlobStore *blobs,
-                GError **error)
+/* --- texts and pictures --- */
+
+/* What a turn is made with. */
+typedef struct {
+  KsPromptBuilder *builder;
+  KsBlobStore *blobs;
+  const KsEyes *eyes;
+  guint n_video;
+} Maker;
+
+/* Valid text of a blob. (transfer full) */
+static char *
+read_text (const Maker *maker, KsAttachment *attachment, const char *hash, GError **error)
 {
-  const char *name = ks_attachment_get_name (attachment);
-  const char *hash = ks_attachment_get_text_hash (attachment);
-  g_autoptr (GBytes) bytes = NULL;
-  g_autofree char *text = NULL;
+  g_autoptr (GBytes) bytes = ks_blob_store_get (maker->blobs, hash, error);
   gconstpointer data;
   gsize n = 0;
 
-  if (ks_attachment_get_kind (attachment) == KS_ATTACHMENT_IMAGE) {
-    ks_prompt_builder_add_picture (builder, name);
-    return TRUE;
-  }
-  if (hash == NULL) { /* text that came with no decoded copy, or a document without any */
-    if (ks_attachment_get_kind (attachment) == KS_ATTACHMENT_TEXT)
-      hash = ks_attachment_get_hash (attachment);
-    else {
-      ks_prompt_builder_add_document (builder, name, "");
-      return TRUE;
-    }
-  }
-  bytes = ks_blob_store_get (blobs, hash, error);
   if (bytes == NULL) {
-    g_prefix_error (error, "\"%s\" cannot be read again: ", name);
-    return FALSE;
+    g_prefix_error (error, "\"%s\" cannot be read again: ", ks_attachment_get_name (attachment));
+    return NULL;
   }
   data = g_bytes_get_data (bytes, &n);
-  text = g_utf8_make_valid (data != NULL ? data : "", (gssize)n);
-  ks_prompt_builder_add_document (builder, name, text);
+  return g_utf8_make_valid (data != NULL ? data : "", (gssize)n);
+}
+
+static KsPicture *
+new_picture (const Maker *maker, KsAttachment *attachment, KsPictureSource source, guint index,
+             GError **error)
+{
+  const char *name = ks_attachment_get_name (attachment);
+  const char *hash = ks_attachment_get_hash (attachment);
+  g_autofree char *path = ks_blob_store_get_path (maker->blobs, hash);
+  KsPicture *picture;
+
+  if (path == NULL) {
+    g_set_error (error, KS_STORAGE_ERROR, KS_STORAGE_ERROR_DAMAGED,
+                 "\"%s\" cannot be looked at again: its file is not known", name);
+    return NULL;
+  }
+  picture = ks_picture_new (source, hash, path, name);
+  picture->index = index;
+  return picture;
+}
+
+static gboolean
+add_picture (const Maker *maker, KsAttachment *attachment, KsPictureSource source, guint index,
+             GError **error)
+{
+  KsPicture *picture = new_picture (maker, attachment, source, index, error);
+
+  if (picture != NULL)
+    ks_prompt_builder_add_seen (maker->builder, picture);
+  return picture != NULL;
+}
+
+/* Frames as they were chosen when it was attached, one by one or in pairs. */
+static gboolean
+add_video (Maker *maker, KsAttachment *attachment, const KsReading *reading, GError **error)
+{
+  guint step = maker->eyes->pairs ? 2 : 1;
+
+  if (!maker->eyes->sees || !reading->has_frames) {
+    ks_prompt_builder_add_video (maker->builder, ks_attachment_get_name (attachment));
+    return TRUE;
+  }
+  maker->n_video++;
+  for (guint i = 0; i < reading->n_frames; i += step) {
+    KsPicture *picture = new_picture (maker, attachment, KS_PICTURE_FRAME, i, error);
+
+    if (picture == NULL)
+      return FALSE;
+    picture->n_frame = step;
+    picture->sampling = reading->sampling;
+    picture->video = maker->n_video;
+    ks_prompt_builder_add_seen (maker->builder, picture);
+  }
   return TRUE;
 }
 
-char *
-ks_turn_source_make_text (const KsTurnSource *source, KsBlobStore *blobs, GError **error)
+/* The picture if it is seen, else its name; then the words in it, if they were recognised. */
+static gboolean
+add_image (const Maker *maker, KsAttachment *attachment, const KsReading *reading, GError **error)
+{
+  const char *name = ks_attachment_get_name (attachment);
+  const char *text_hash = ks_attachment_get_text_hash (attachment);
+  g_autofree char *text = NULL;
+
+  if (!maker->eyes->sees)
+    ks_prompt_builder_add_picture (maker->builder, name);
+  else if (!add_picture (maker, attachment, KS_PICTURE_FILE, 0, error))
+    return FALSE;
+  if (!reading->ocr || text_hash == NULL)
+    return TRUE;
+  text = read_text (maker, attachment, text_hash, error);
+  if (text == NULL)
+    return FALSE;
+  ks_prompt_builder_add_recognised (maker->builder, name, text);
+  return TRUE;
+}
+
+/* Where the text of page number i (from 1) begins, behind what lies at from: at its "[page i]". */
+static const char *
+find_page (const char *text, const char *from, guint i)
+{
+  g_autofree char *mark = g_strdup_printf ("[page %u]\n", i);
+
+  for (const char *at = from; (at = strstr (at, mark)) != NULL; at++)
+    if (at == text || at[-1] == '\n')
+      return at;
+  return NULL;
+}
+
+static gboolean
+is_blank (const char *text, gsize n)
+{
+  for (gsize i = 0; i < n; i++)
+    if (!g_ascii_isspace (text[i]))
+      return FALSE;
+  return TRUE;
+}
+
+void
+ks_turn_source_find_blank_pages (const char *text, guint n_pages, KsReading *reading)
+{
+  const char *begin = find_page (text, text, 1);
+
+  for (guint i = 0; begin != NULL && i < n_pages; i++) {
+    const char *end = find_page (text, begin + 1, i + 2);
+    const char *line = strchr (begin, '\n') + 1;
+
+    if (is_blank (line, end != NULL ? (gsize)(end - line) : strlen (line)))
+      ks_reading_set_page (reading, n_pages, i, KS_PAGE_PICTURE);
+    begin = end;
+  }
+}
+
+/* Each page as it was chosen: its text, its picture, or both. */
+static gboolean
+add_pages (const Maker *maker, KsAttachment *attachment, const KsReading *reading, const char *text,
+           GError **error)
+{
+  const char *begin = find_page (text, text, 1);
+
+  ks_prompt_builder_begin_document (maker->builder, ks_attachment_get_name (attachment));
+  for (guint i = 0; begin != NULL; i++) {
+    KsPageMode mode = ks_reading_get_page (reading, i);
+    const char *end = find_page (text, begin + 1, i + 2);
+    const char *line = strchr (begin, '\n') + 1;
+    gsize n = end != NULL ? (gsize)(end - begin) : strlen (begin);
+
+    if (mode == KS_PAGE_PICTURE || mode == KS_PAGE_BOTH) {
+      ks_prompt_builder_add_part (maker->builder, begin, (gsize)(line - begin));
+      if (!add_picture (maker, attachment, KS_PICTURE_PAGE, i, error))
+        return FALSE;
+      ks_prompt_builder_add_part (maker->builder, "\n", 1);
+    }
+    if (mode == KS_PAGE_TEXT)
+      ks_prompt_builder_add_part (maker->builder, begin, n);
+    else if (mode == KS_PAGE_BOTH)
+      ks_prompt_builder_add_part (maker->builder, line, n - (gsize)(line - begin));
+    begin = end;
+  }
+  ks_prompt_builder_end_document (maker->builder);
+  return TRUE;
+}
+
+static gboolean
+add_document (const Maker *maker, KsAttachment *attachment, const KsReading *reading,
+              GError **error)
+{
+  const char *name = ks_attachment_get_name (attachment);
+  const char *hash = ks_attachment_get_text_hash (attachment);
+  g_autofree char *text = NULL;
+
+  if (hash == NULL && ks_attachment_get_kind (attachment) == KS_ATTACHMENT_TEXT)
+    hash = ks_attachment_get_hash (attachment); /* text that came with no decoded copy */
+  text = hash != NULL ? read_text (maker, attachment, hash, error) : g_strdup ("");
+  if (text == NULL)
+    return FALSE;
+  if (ks_attachment_get_kind (attachment) == KS_ATTACHMENT_PDF && maker->eyes->sees &&
+      reading->pages != NULL)
+    return add_pages (maker, attachment, reading, text, error);
+  ks_prompt_builder_add_document (maker->builder, name, text);
+  return TRUE;
+}
+
+static gboolean
+add_attachment (Maker *maker, KsAttachment *attachment, GError **error)
+{
+  g_autoptr (KsReading) reading = ks_reading_parse (ks_attachment_get_reading (attachment));
+
+  if (ks_attachment_get_kind (attachment) == KS_ATTACHMENT_IMAGE)
+    return add_image (maker, attachment, reading, error);
+  if (ks_attachment_get_kind (attachment) == KS_ATTACHMENT_VIDEO)
+    return add_video (maker, attachment, reading, error);
+  return add_document (maker, attachment, reading, error);
+}
+
+KsTurnText *
+ks_turn_source_make_text (const KsTurnSource *source, KsBlobStore *blobs, const KsEyes *eyes,
+                          GError **error)
 {
   g_autoptr (KsPromptBuilder) builder = ks_prompt_builder_new ();
+  Maker maker = {builder, blobs, eyes, 0};
+  KsTurnText *turn;
 
   for (guint i = 0; i < source->attachments->len; i++)
-    if (!add_attachment (builder, g_ptr_array_index (source->attachments, i), blobs, error))
+    if (!add_attachment (&maker, g_ptr_array_index (source->attachments, i), error))
       return NULL;
-  return ks_prompt_builder_take_message (builder, source->question);
+  turn = ks_prompt_builder_take_turn (builder, source->question);
+  ks_turn_text_set_answer (turn, source->answer_text, source->unfinished);
+  return turn;
+}
+
+GBytes *
+ks_turn_source_describe (KsAttachment *attachment, KsBlobStore *blobs, const KsEyes *eyes,
+                         guint *out_n_pictures, GError **error)
+{
+  g_autoptr (KsPromptBuilder) builder = ks_prompt_builder_new ();
+  g_autoptr (KsTurnText) turn = NULL;
+  Maker maker = {builder, blobs, eyes, 0};
+  gsize n;
+
+  if (!add_attachment (&maker, attachment, error))
+    return NULL;
+  turn = ks_prompt_builder_take_turn (builder, "");
+  *out_n_pictures = turn->pictures->len;
+  n = strlen (turn->message);
+  return g_bytes_new_take (g_steal_pointer (&turn->message), n);
 }
 
 GPtrArray *
-ks_turn_source_make_texts (GPtrArray *sources, KsBlobStore *blobs, GCancellable *cancellable,
-                           GError **error)
+ks_turn_source_make_texts (GPtrArray *sources, KsBlobStore *blobs, const KsEyes *eyes,
+                           GCancellable *cancellable, GError **error)
 {
   g_autoptr (GPtrArray) texts = g_ptr_array_new_with_free_func ((GDestroyNotify)ks_turn_text_free);
 
   for (guint i = 0; i < sources->len; i++) {
     const KsTurnSource *source = g_ptr_array_index (sources, i);
-    g_autofree char *text = NULL;
+    KsTurnText *text;
 
     if (g_cancellable_set_error_if_cancelled (cancellable, error))
       return NULL;
-    text = ks_turn_source_make_text (source, blobs, error);
+    text = ks_turn_source_make_text (source, blobs, eyes, error);
     if (text == NULL)
       return NULL;
-    g_ptr_array_add (texts, ks_turn_text_new (text, source->answer_text, source->unfinished));
+    g_ptr_array_add (texts, text);
   }
   return g_steal_pointer (&texts);
 }

@@ -5,6 +5,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
+#include "app/ks-eyes.h"
+#include "app/ks-reading.h"
 #include "app/ks-turn-text.h"
 #include "storage/ks-blob-store.h"
 #include "storage/ks-message.h"
@@ -25,10 +27,17 @@ void ks_turn_source_free (KsTurnSource *source); /* NULL is allowed */
 /* No word of an answer, and none is coming. */
 gboolean ks_turn_source_is_empty (const KsTurnSource *source);
 
-/* The message as the model reads it.  Errors: a blob that is lost or damaged. (transfer full) */
-char *ks_turn_source_make_text (const KsTurnSource *source, KsBlobStore *blobs, GError **error);
+/* The turn as a model with these eyes reads it.  Errors: a blob that is lost or damaged. (transfer
+ * full) */
+KsTurnText *ks_turn_source_make_text (const KsTurnSource *source, KsBlobStore *blobs,
+                                      const KsEyes *eyes, GError **error);
+/* Marks the pages whose text (pages joined, each after its "[page N]") has no word as pictures. */
+void ks_turn_source_find_blank_pages (const char *text, guint n_pages, KsReading *reading);
+/* What an attachment alone adds to a message: its text, and how many pictures. (transfer full) */
+GBytes *ks_turn_source_describe (KsAttachment *attachment, KsBlobStore *blobs, const KsEyes *eyes,
+                                 guint *out_n_pictures, GError **error);
 /* Of all; (transfer full) of KsTurnText. */
-GPtrArray *ks_turn_source_make_texts (GPtrArray *sources, KsBlobStore *blobs,
+GPtrArray *ks_turn_source_make_texts (GPtrArray *sources, KsBlobStore *blobs, const KsEyes *eyes,
                                       GCancellable *cancellable, GError **error);
 
 G_END_DECLS

@@ -1,20 +1,22 @@
-/* ks-turn-text.h - one stored turn as the model reads it again: the message as the prompt builder
- * made it, and its answer.
+/* ks-turn-text.h - one turn as the model reads it: the message as the prompt builder made it, with
+ * its pictures, and its answer.
  * A plain value.  Threads: a copy belongs to its holder. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
-#include <glib.h>
+#include "app/ks-picture.h"
 
 G_BEGIN_DECLS
 
 typedef struct {
   char *message;
+  GPtrArray *pictures; /* of KsPicture, in order of where they stand; never NULL */
   char *answer;        /* "" = nothing was answered yet */
   gboolean unfinished; /* the answer did not come to its end and may be continued */
 } KsTurnText;
 
 KsTurnText *ks_turn_text_new (const char *message, const char *answer, gboolean unfinished);
+void ks_turn_text_set_answer (KsTurnText *turn, const char *answer, gboolean unfinished);
 void ks_turn_text_free (KsTurnText *turn); /* NULL is allowed */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (KsTurnText, ks_turn_text_free)
 

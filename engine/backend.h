@@ -14,7 +14,7 @@
 
 KS_BEGIN_DECLS
 
-#define KS_BACKEND_ABI 3u
+#define KS_BACKEND_ABI 4u
 
 typedef uint64_t ks_dptr; /* device address; 0 = none; adding bytes is allowed */
 
@@ -46,6 +46,17 @@ typedef struct ks_op_gather_rows {
   uint32_t n_tok;
   float scale;
 } ks_op_gather_rows;
+
+/* Rows of f32, times scale, as F32, F16 or Q8_0 (n_col a multiple of its block), which gather_rows
+ * reads back: activations that are kept for long.  Rows of out lie out_row_bytes apart, so that out
+ * may be some columns of wider rows. */
+typedef struct ks_op_store_rows {
+  ks_dptr src, out; /* f32 [n_row, n_col] */
+  ks_dtype dtype;
+  size_t out_row_bytes;
+  uint32_t n_row, n_col;
+  float scale;
+} ks_op_store_rows;
 
 /* dst[idx[i]] += src[i]; idx 0 means i. */
 typedef struct ks_op_add_rows {
@@ -324,6 +335,7 @@ typedef struct ks_backend_table {
   ks_status (*step_end)(ks_dev *dev, ks_stop_fn stop, void *user, ks_error *err);
   void (*step_abort)(ks_dev *dev); /* forgets what was recorded */
   ks_status (*gather_rows)(ks_dev *dev, const ks_op_gather_rows *op);
+  ks_status (*store_rows)(ks_dev *dev, const ks_op_store_rows *op);
   ks_status (*add_rows)(ks_dev *dev, const ks_op_add_rows *op);
   ks_status (*rms_norm)(ks_dev *dev, const ks_op_norm *op);
   ks_status (*layer_norm)(ks_dev *dev, const ks_op_norm *op);

@@ -123,6 +123,8 @@ typedef struct ks_cpu_rope_job {
 /* The operations.  Each is called on every member with the same descriptor. */
 void ks_cpu_gather_rows(const ks_cpu_ctx *ctx, const ks_op_gather_rows *op, uint32_t member,
                         uint32_t n_member);
+void ks_cpu_store_rows(const ks_cpu_ctx *ctx, const ks_op_store_rows *op, uint32_t member,
+                       uint32_t n_member);
 void ks_cpu_add_rows(const ks_cpu_ctx *ctx, const ks_op_add_rows *op, uint32_t member,
                      uint32_t n_member);
 void ks_cpu_rms_norm(const ks_cpu_ctx *ctx, const ks_op_norm *op, uint32_t member,

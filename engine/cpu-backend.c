@@ -1,8 +1,9 @@
 /* cpu-backend.c - the CPU as a device: memory, weights in place, and the table's entries.
  * An entry of the table checks and copies its descriptor into the step (cpu-step.c); the kernels
  * are in the other cpu-*.c files. A range is reserved without access and opened piece by piece;
- * what is dropped goes back to the system at once and may not be touched again. Threads: one thread
- * drives a device. */
+ * what is dropped goes back to the system at once and may not be touched again.
+ * Over 700 lines because the entries of the table stand together.
+ * Threads: one thread drives a device. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-isa-internal.h"
 #include "engine/cpu-packed-internal.h"
@@ -432,6 +433,13 @@ cpu_gather_rows(ks_dev *dev, const ks_op_gather_rows *op)
 }
 
 static ks_status
+cpu_store_rows(ks_dev *dev, const ks_op_store_rows *op)
+{
+  assert(op->dtype == KS_DTYPE_F32 || op->dtype == KS_DTYPE_F16 || op->dtype == KS_DTYPE_Q8_0);
+  return done(add(dev, KS_CPU_STORE_ROWS, op, sizeof(*op)));
+}
+
+static ks_status
 cpu_add_rows(ks_dev *dev, const ks_op_add_rows *op)
 {
   return done(add(dev, KS_CPU_ADD_ROWS, op, sizeof(*op)));
@@ -672,6 +680,7 @@ static const ks_backend_table cpu_table = {
     .step_end = cpu_step_end,
     .step_abort = cpu_step_abort,
     .gather_rows = cpu_gather_rows,
+    .store_rows = cpu_store_rows,
     .add_rows = cpu_add_rows,
     .rms_norm = cpu_rms_norm,
     .layer_norm = cpu_layer_norm,

@@ -1,4 +1,4 @@
-/* cpu-gather.c - row operations: embedding rows, row sums, gated products, pooling. */
+/* cpu-gather.c - row operations: embedding rows, kept rows, row sums, gated products, pooling. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-backend-internal.h"
 #include "engine/cpu-packed-internal.h"
@@ -6,6 +6,8 @@
 #include "engine/quant.h"
 
 #include <string.h>
+
+#define STORE_PART ((size_t)512) /* elements; a multiple of every block that is stored */
 
 /* From the repacked copy where there is one: reading the file's would bring back its pages. */
 static void
@@ -36,6 +38,37 @@ ks_cpu_gather_rows(const ks_cpu_ctx *ctx, const ks_op_gather_rows *op, uint32_t 
     if (op->scale != 1.0F)
       ctx->vec->scale(row, op->table.n_in, op->scale);
   }
+}
+
+/* One row, a part of whole blocks at a time. */
+static void
+store_row(const ks_cpu_ctx *ctx, const ks_op_store_rows *op, const float *src, unsigned char *out)
+{
+  const ks_dtype_info *info = ks_dtype_get_info(op->dtype);
+  const ks_kv_kind kind = ks_kv_kind_get(op->dtype);
+  float part[STORE_PART];
+
+  for (size_t at = 0, n; at < op->n_col; at += n) {
+    n = op->n_col - at < STORE_PART ? op->n_col - at : STORE_PART;
+    memcpy(part, src + at, n * sizeof(*part));
+    if (op->scale != 1.0F)
+      ctx->vec->scale(part, n, op->scale);
+    ctx->vec->pack[kind](out, part, n);
+    out += n / info->block_elems * info->block_bytes;
+  }
+}
+
+void
+ks_cpu_store_rows(const ks_cpu_ctx *ctx, const ks_op_store_rows *op, uint32_t member,
+                  uint32_t n_member)
+{
+  const float *src = ks_cpu_ptr(op->src);
+  unsigned char *out = ks_cpu_ptr(op->out);
+  size_t begin, end;
+
+  ks_cpu_slice(op->n_row, member, n_member, &begin, &end);
+  for (size_t i = begin; i < end; i++)
+    store_row(ctx, op, src + i * op->n_col, out + i * op->out_row_bytes);
 }
 
 /* Members share the columns: with an index two rows may go to the same place. */

@@ -12,6 +12,7 @@ KS_BEGIN_DECLS
 
 typedef enum ks_cpu_op_kind {
   KS_CPU_GATHER_ROWS,
+  KS_CPU_STORE_ROWS,
   KS_CPU_ADD_ROWS,
   KS_CPU_RMS_NORM,
   KS_CPU_LAYER_NORM,

@@ -189,6 +189,9 @@ run_record(const ks_cpu_ctx *ctx, const record *r, uint32_t member, uint32_t n_m
   case KS_CPU_GATHER_ROWS:
     ks_cpu_gather_rows(ctx, op, member, n_member);
     break;
+  case KS_CPU_STORE_ROWS:
+    ks_cpu_store_rows(ctx, op, member, n_member);
+    break;
   case KS_CPU_ADD_ROWS:
     ks_cpu_add_rows(ctx, op, member, n_member);
     break;

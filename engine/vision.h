@@ -24,6 +24,9 @@ typedef struct ks_vision_shape {
  * KS_ERR_UNSUPPORTED naming it. */
 KS_CHECK ks_status ks_vision_open(ks_alloc *a, const char *path, ks_backend *be, ks_vision **out,
                                   ks_error *err);
+/* The same on an opened file, taken over (closed on failure too). */
+KS_CHECK ks_status ks_vision_open_gguf(ks_alloc *a, ks_gguf *take_gguf, ks_backend *be,
+                                       ks_vision **out, ks_error *err);
 void ks_vision_close(ks_vision *vision); /* NULL is allowed */
 const ks_vision_shape *ks_vision_get_shape(const ks_vision *vision);
 uint64_t ks_vision_get_weight_bytes(const ks_vision *vision);
@@ -34,7 +37,12 @@ KS_CHECK ks_status ks_vision_check_fit(const ks_vision *vision, const ks_model *
 /* The same from the two files' keys alone, for pairing without loading weights. */
 KS_CHECK ks_status ks_vision_check_files(const ks_gguf *mmproj, const ks_gguf *model,
                                          ks_error *err);
-/* Device and host bytes that encoding takes at most at once, without weights and result. */
+/* Most bytes that encoding takes by itself; 0 = KS_VISION_SCRATCH_BYTES.  A picture that would take
+ * more is worked on with rows of half precision and few heads at a time (docs/adr/0019). */
+#define KS_VISION_SCRATCH_BYTES ((uint64_t)292 << 20)
+void ks_vision_set_scratch_limit(ks_vision *vision, uint64_t n_bytes);
+/* Device and host bytes that encoding takes at most at once, without weights, result and the
+ * device's own workspace. */
 uint64_t ks_vision_count_scratch_bytes(const ks_vision *vision, const ks_vision_plan *plan);
 
 /* Embeddings of one picture. */

@@ -495,9 +495,11 @@ GtkWidget *
 ks_chat_page_new (KsLibrary *library)
 {
   KsChatPage *self = g_object_new (KS_TYPE_CHAT_PAGE, NULL);
+  g_autoptr (KsCapture) capture = ks_capture_new ();
 
   self->library = g_object_ref (library);
   ks_composer_set_library (self->composer, library);
+  ks_composer_set_capture (self->composer, capture);
   ks_transcript_set_library (self->transcript, library);
   g_signal_connect (library, "notify", G_CALLBACK (library_changed_cb), self);
   g_signal_connect (library, "notice", G_CALLBACK (notice_cb), self);

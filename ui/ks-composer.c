@@ -3,6 +3,7 @@
 #include "ui/ks-composer.h"
 
 #include "ui/ks-attachment-strip.h"
+#include "ui/ks-capture-buttons.h"
 #include "ui/ks-compat.h"
 #include "ui/ks-error-text.h"
 #include "ui/ks-intake.h"
@@ -19,6 +20,7 @@ struct _KsComposer {
 
   KsAttachmentStrip *strip;
   GtkWidget *attach_button;
+  KsCaptureButtons *capture_buttons;
   GtkScrolledWindow *scroller;
   GtkTextView *view;
   GtkLabel *placeholder;
@@ -175,6 +177,8 @@ update (KsComposer *self)
   gtk_widget_set_tooltip_text (GTK_WIDGET (self->view), closed);
   gtk_label_set_text (self->placeholder, closed == NULL ? _ ("Ask about your documents") : closed);
   gtk_widget_set_sensitive (self->attach_button, closed == NULL);
+  ks_capture_buttons_set_chat (self->capture_buttons, closed == NULL ? self->chat : NULL, notice_cb,
+                               G_OBJECT (self));
   gtk_widget_set_tooltip_text (self->attach_button,
                                closed == NULL ? _ ("Attach files (Ctrl+O)") : closed);
   update_send_button (self);
@@ -550,8 +554,10 @@ ks_composer_class_init (KsComposerClass *klass)
   G_OBJECT_CLASS (klass)->dispose = ks_composer_dispose;
   widget_class->realize = ks_composer_realize;
   g_type_ensure (KS_TYPE_ATTACHMENT_STRIP);
+  g_type_ensure (KS_TYPE_CAPTURE_BUTTONS);
   gtk_widget_class_set_template_from_resource (widget_class, KS_RESOURCE "ks-composer.ui");
   gtk_widget_class_bind_template_child (widget_class, KsComposer, attach_button);
+  gtk_widget_class_bind_template_child (widget_class, KsComposer, capture_buttons);
   gtk_widget_class_bind_template_child (widget_class, KsComposer, note);
   gtk_widget_class_bind_template_child (widget_class, KsComposer, placeholder);
   gtk_widget_class_bind_template_child (widget_class, KsComposer, scroller);
@@ -624,6 +630,13 @@ ks_composer_set_library (KsComposer *self, KsLibrary *library)
   g_signal_group_set_target (self->library_signals, library);
   ks_attachment_strip_set_library (self->strip, library);
   update (self);
+}
+
+void
+ks_composer_set_capture (KsComposer *self, KsCapture *capture)
+{
+  g_return_if_fail (KS_IS_COMPOSER (self));
+  ks_capture_buttons_set_capture (self->capture_buttons, capture);
 }
 
 void

@@ -4,6 +4,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
+#include "app/ks-capture.h"
 #include "app/ks-library.h"
 
 #include <adwaita.h>
@@ -16,6 +17,8 @@ G_DECLARE_FINAL_TYPE (KsComposer, ks_composer, KS, COMPOSER, AdwBin)
 KsComposer *ks_composer_new (void);
 /* For what the model can do and whether there is one; NULL is allowed. */
 void ks_composer_set_library (KsComposer *self, KsLibrary *library);
+/* Screen and camera that pictures can be taken of; NULL: none, their buttons are not there. */
+void ks_composer_set_capture (KsComposer *self, KsCapture *capture);
 /* NULL: nothing can be written.  The text stays: the caller keeps a draft for each chat. */
 void ks_composer_set_chat (KsComposer *self, KsChat *chat);
 char *ks_composer_get_text (KsComposer *self); /* (transfer full) */

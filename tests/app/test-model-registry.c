@@ -182,6 +182,66 @@ test_vouched (Fixture *f, gconstpointer data)
 }
 
 static void
+copy_case (Fixture *f, const char *family, const char *file, const char *name)
+{
+  g_autofree char *from = g_build_filename (g_getenv ("KS_TEST_CASES"), family, file, NULL);
+
+  copy_file (from, f->models, name);
+}
+
+static char *
+find_base (Fixture *f, const char *model)
+{
+  g_autofree char *path = g_build_filename (f->models, model, NULL);
+  g_autofree char *found = ks_model_registry_find_mmproj (f->registry, path);
+
+  return found != NULL ? g_path_get_basename (found) : NULL;
+}
+
+static void
+assert_eyes (Fixture *f, const char *model, const char *mmproj)
+{
+  g_autofree char *found = find_base (f, model);
+
+  g_assert_cmpstr (found, ==, mmproj);
+}
+
+/* A vision tower in the model's folder is found by its sizes, not by its name; one that does not
+ * fit never is; of two that fit the one whose name is nearer; what the user chose goes first. */
+static void
+test_eyes (Fixture *f, gconstpointer data)
+{
+  g_autofree char *model = g_build_filename (f->models, "Sees-Q4.gguf", NULL);
+  g_autofree char *far = NULL;
+  g_autoptr (GPtrArray) list = NULL;
+  GVariantBuilder builder;
+
+  copy_case (f, "qwen3-vl", "model.gguf", "Sees-Q4.gguf");
+  copy_case (f, "llava-1.5", "mmproj.gguf", "mmproj-Sees-Q4.gguf");
+  assert_eyes (f, "Sees-Q4.gguf", NULL);
+  copy_case (f, "qwen3-vl", "mmproj.gguf", "other.gguf");
+  assert_eyes (f, "Sees-Q4.gguf", "other.gguf");
+  assert_eyes (f, "Tiny.gguf", NULL);
+  copy_case (f, "qwen3-vl", "mmproj.gguf", "mmproj-sees-f16.gguf");
+  assert_eyes (f, "Sees-Q4.gguf", "mmproj-sees-f16.gguf");
+  far = g_build_filename (f->models, "other.gguf", NULL);
+  g_variant_builder_init (&builder, G_VARIANT_TYPE ("a{ss}"));
+  g_variant_builder_add (&builder, "{ss}", model, far);
+  ks_model_registry_set_mmproj_choices (f->registry, g_variant_builder_end (&builder));
+  assert_eyes (f, "Sees-Q4.gguf", "other.gguf");
+  g_variant_builder_init (&builder, G_VARIANT_TYPE ("a{ss}"));
+  g_variant_builder_add (&builder, "{ss}", model, "");
+  ks_model_registry_set_mmproj_choices (f->registry, g_variant_builder_end (&builder));
+  assert_eyes (f, "Sees-Q4.gguf", NULL);
+  list = ks_model_registry_list (f->registry, NULL);
+  g_assert_cmpuint (list->len, ==, 2); /* towers are no models */
+  g_assert_null (ks_model_entry_get_mmproj (g_ptr_array_index (list, 0)));
+  g_assert_cmpuint (
+      g_strv_length ((char **)ks_model_entry_get_mmproj_choices (g_ptr_array_index (list, 0))), ==,
+      2);
+}
+
+static void
 test_fit (Fixture *f, gconstpointer data)
 {
   g_autoptr (GError) error = NULL;
@@ -199,6 +259,7 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
 #define ADD(name, func) g_test_add ("/model-registry/" name, Fixture, NULL, set_up, func, tear_down)
+  ADD ("eyes", test_eyes);
   ADD ("resolve", test_resolve);
   ADD ("list", test_list);
   ADD ("gate", test_gate);

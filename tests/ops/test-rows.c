@@ -6,6 +6,7 @@
 #include "tests/ops/ops-fixture.h"
 
 OPS_DEFINE_PLAIN(gather_rows)
+OPS_DEFINE_PLAIN(store_rows)
 OPS_DEFINE_PLAIN(add_rows)
 OPS_DEFINE_PLAIN(rms_norm)
 OPS_DEFINE_PLAIN(layer_norm)
@@ -255,6 +256,48 @@ gather_body(ops_fixture *f)
   ks_mem_free(out);
   ks_mem_free(dst);
   ks_mem_free(src);
+}
+
+/* Columns 32 .. 95 of rows of 128 elements of a type: what is read back is near, the rest stays. */
+static void
+store_body(ops_fixture *f)
+{
+  static const ks_dtype types[] = {KS_DTYPE_F32, KS_DTYPE_F16, KS_DTYPE_Q8_0};
+  const uint32_t n_row = 7, n_col = 64;
+  float *src = ops_floats(f, n_row * n_col), got[128];
+
+  for (size_t i = 0; i < 3; i++) {
+    unsigned char *out;
+    size_t row_bytes = 0, skip = 0, written = 0;
+    ks_op_store_rows op = {
+        .src = ops_dptr(src), .dtype = types[i], .n_row = n_row, .n_col = n_col, .scale = 0.5F};
+
+    KS_ASSERT(ks_dtype_row_bytes(types[i], 128, &row_bytes));
+    KS_ASSERT(ks_dtype_row_bytes(types[i], 32, &skip));
+    KS_ASSERT(ks_dtype_row_bytes(types[i], n_col, &written));
+    out = ks_mem_new(f->a, KS_MEM_SCRATCH, n_row, row_bytes);
+    KS_ASSERT(out != NULL);
+    memset(out, 0x55, n_row * row_bytes);
+    op.out = ops_dptr(out + skip);
+    op.out_row_bytes = row_bytes;
+    ops_store_rows(f, &op);
+    for (uint32_t r = 0; r < n_row; r++) {
+      const unsigned char *row = out + r * row_bytes;
+
+      ks_dequantise_row(types[i], row + skip, got, n_col);
+      for (uint32_t j = 0; j < n_col; j++)
+        KS_ASSERT_NEAR(2 * got[j], src[r * n_col + j], i == 0 ? 0 : i == 1 ? 2.5e-4 : 4.5e-3);
+      for (size_t j = 0; j < row_bytes; j++)
+        KS_ASSERT((j >= skip && j < skip + written) || row[j] == 0x55);
+    }
+    ks_mem_free(out);
+  }
+  ks_mem_free(src);
+}
+
+KS_TEST(rows, store)
+{
+  ops_for_all(store_body);
 }
 
 /* Rows by id, scaled; sums into rows named twice. */

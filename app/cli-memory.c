@@ -1,0 +1,241 @@
+/* cli-memory.c - keepsake-cli memory: reads a stored session again and tells what the model would
+ * still remember of it, by turn and by picture.  Nothing is written to the session. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "app/cli-answer.h"
+#include "app/cli-store.h"
+#include "app/ks-eye-options.h"
+#include "app/ks-turn-source.h"
+
+#include <stdio.h>
+
+static const char help[] =
+    "The session's messages, documents and pictures go through the model as they would when it is "
+    "opened;\n"
+    "pictures that were looked at before are not encoded again. Then it says how many of the "
+    "entries of\n"
+    "each turn and of each picture are left under the memory target.\n\n"
+    "Examples:\n"
+    "  keepsake-cli memory --session 3\n"
+    "  keepsake-cli memory --session \"Cable car\" --kv-budget 24MiB --json\n\n"
+    "Exit codes: 0 done, 1 failed, 2 wrong options, 3 does not fit the memory target,\n"
+    "4 not supported, 130 cancelled.";
+
+typedef struct {
+  const char *name;
+  CliOptions *options;
+  KsSession *session;
+  KsSessionSettings *settings;
+  GPtrArray *sources; /* of KsTurnSource */
+  KsBlobStore *blobs;
+  KsEmbedStore *embeds;
+  KsEngine *engine;
+  KsConversation *conversation;
+  KsEyes eyes;
+} Memory;
+
+static gboolean
+fetch (KsStore *store, gpointer data, GError **error)
+{
+  Memory *memory = data;
+  g_autoptr (GPtrArray) messages = NULL;
+  g_autoptr (GListStore) list = g_list_store_new (KS_TYPE_MESSAGE);
+  gint64 id;
+
+  memory->session = ks_store_find_session (store, memory->name, error);
+  if (memory->session == NULL)
+    return FALSE;
+  id = ks_session_get_id (memory->session);
+  memory->settings = ks_store_get_settings (store, id, error);
+  if (memory->settings != NULL)
+    messages = ks_store_list_messages (store, id, error);
+  if (messages == NULL)
+    return FALSE;
+  g_list_store_splice (list, 0, 0, messages->pdata, messages->len);
+  memory->sources = ks_turn_source_list (G_LIST_MODEL (list), messages->len);
+  memory->blobs = g_object_ref (ks_store_get_blobs (store));
+  memory->embeds = g_object_ref (ks_store_get_embeds (store));
+  return TRUE;
+}
+
+/* --- reading --- */
+
+static gboolean
+ask_eyes (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
+{
+  KsEngineSetup *setup = ks_engine_get_setup (engine);
+  Memory *memory = data;
+
+  if (setup->sight != NULL)
+    memory->eyes = ks_sight_get_eyes (setup->sight);
+  return TRUE;
+}
+
+static gboolean
+load (Memory *memory, GError **error)
+{
+  g_autoptr (KsSettings) settings = ks_settings_new (NULL);
+  g_autoptr (KsEngineOptions) options = NULL;
+  g_autoptr (KsEngineJob) job = NULL, eyes = NULL;
+
+  cli_options_take_session (memory->options, memory->settings);
+  options = cli_options_make_engine (memory->options, error);
+  if (options == NULL)
+    return FALSE;
+  ks_embed_store_set_quota (memory->embeds, ks_settings_get_embedding_disk_bytes (settings));
+  options->embeds = g_object_ref (memory->embeds);
+  memory->engine = ks_engine_new ();
+  job = ks_engine_load (memory->engine, options);
+  if (!cli_wait (job, error))
+    return FALSE;
+  eyes = ks_engine_job_new (ask_eyes, memory, NULL);
+  ks_engine_push (memory->engine, eyes);
+  return ks_engine_job_wait (eyes, error);
+}
+
+static void
+progress_cb (KsEngineJob *job, guint n_done, guint n_total, gpointer user_data)
+{
+  cli_progress_update (user_data, "Reading the session again", "tokens", n_done, n_total);
+}
+
+static gboolean
+read_again (Memory *memory, GError **error)
+{
+  GPtrArray *texts =
+      ks_turn_source_make_texts (memory->sources, memory->blobs, &memory->eyes, NULL, error);
+  g_autoptr (KsEngineJob) job = NULL;
+  CliProgress progress;
+  gboolean ok;
+
+  if (texts == NULL)
+    return FALSE;
+  memory->conversation = ks_conversation_new (memory->engine);
+  ks_conversation_set_system (memory->conversation, memory->settings->system_prompt);
+  job = ks_conversation_restore (memory->conversation, texts);
+  cli_progress_init (&progress);
+  g_signal_connect (job, "progress", G_CALLBACK (progress_cb), &progress);
+  ok = cli_wait (job, error);
+  cli_progress_clear (&progress);
+  return ok;
+}
+
+/* --- telling --- */
+
+static double
+get_share (const KsMemoryStats *stats, guint64 n_entries, guint n_token)
+{
+  double n_all = (double)n_token * stats->kv.n_layer * stats->kv.n_kv_head;
+
+  return n_all > 0 ? (double)n_entries / n_all : 0;
+}
+
+static void
+print_pictures (const KsMemoryStats *stats, guint turn)
+{
+  for (guint i = 0; i < stats->kv.n_picture; i++) {
+    const ks_picture_stats *picture = &stats->kv.pictures[i];
+    const KsSeenPicture *seen = ks_memory_stats_find_seen (stats, picture);
+    g_autofree char *name = cli_dup_printable (seen != NULL ? seen->name : "picture");
+    g_autofree char *page = NULL;
+
+    if (picture->turn != turn)
+      continue;
+    if (seen != NULL && seen->source == KS_PICTURE_PAGE)
+      page = g_strdup_printf (", page %u", seen->index + 1);
+    printf ("  picture %-4u %6u tokens  %5.1f %% kept  %s%s\n", picture->attachment, picture->n_tok,
+            100 * get_share (stats, picture->n_entry, picture->n_tok), name,
+            page != NULL ? page : "");
+  }
+}
+
+static void
+print_all (const Memory *memory, const KsMemoryStats *stats)
+{
+  g_autofree char *title = cli_dup_title (memory->session, 60);
+  g_autofree char *used = cli_format_bytes (stats->kv.kv_used_bytes);
+  g_autofree char *budget = cli_format_bytes (stats->kv.kv_budget_bytes);
+  g_autofree char *total = cli_format_bytes (ks_memory_stats_get_total_bytes (stats));
+
+  printf ("%s: %u tokens read, %.1f %% of their entries kept\n", title, stats->kv.seen,
+          100 * get_share (stats, stats->kv.n_entries, stats->kv.seen));
+  printf ("keys and values %s of %s, everything %s; pictures: %u encoded, %u found again\n", used,
+          budget, total, stats->pictures.n_encoded,
+          stats->pictures.n_memory + stats->pictures.n_disk);
+  for (guint turn = 0; turn < stats->kv.n_turn; turn++) {
+    printf ("turn %-8u %6u tokens  %5.1f %% kept\n", turn + 1, stats->kv.turn_tokens[turn],
+            100 * get_share (stats, stats->kv.by_turn[turn], stats->kv.turn_tokens[turn]));
+    print_pictures (stats, turn);
+  }
+}
+
+static void
+print_json (const Memory *memory, const KsMemoryStats *stats)
+{
+  cJSON *json = cJSON_CreateObject (), *turns;
+
+  cJSON_AddItemToObject (json, "session", cli_make_session_json (memory->session));
+  cJSON_AddItemToObject (json, "memory", cli_make_memory_json (stats));
+  turns = cJSON_AddArrayToObject (json, "turns");
+  for (guint turn = 0; turn < stats->kv.n_turn; turn++) {
+    cJSON *row = cJSON_CreateObject ();
+
+    cJSON_AddItemToArray (turns, row);
+    cJSON_AddNumberToObject (row, "turn", turn + 1);
+    cJSON_AddNumberToObject (row, "tokens", stats->kv.turn_tokens[turn]);
+    cJSON_AddNumberToObject (row, "entries", (double)stats->kv.by_turn[turn]);
+    cJSON_AddNumberToObject (
+        row, "share", get_share (stats, stats->kv.by_turn[turn], stats->kv.turn_tokens[turn]));
+  }
+  cli_print_json (json);
+}
+
+static int
+run (Memory *memory)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (KsMemoryStats) stats = NULL;
+  int code = cli_run_on_store (FALSE, fetch, memory);
+
+  if (code != CLI_OK)
+    return code;
+  if (!load (memory, &error) || !read_again (memory, &error))
+    return cli_fail (error);
+  stats = ks_conversation_dup_stats (memory->conversation);
+  if (memory->options->json)
+    print_json (memory, stats);
+  else
+    print_all (memory, stats);
+  return CLI_OK;
+}
+
+static void
+clear (Memory *memory)
+{
+  g_clear_object (&memory->conversation);
+  g_clear_object (&memory->engine);
+  g_clear_object (&memory->session);
+  g_clear_object (&memory->blobs);
+  g_clear_object (&memory->embeds);
+  g_clear_pointer (&memory->sources, g_ptr_array_unref);
+  g_clear_pointer (&memory->settings, ks_session_settings_free);
+}
+
+int
+cli_memory_main (char **args)
+{
+  g_auto (GStrv) rest = g_strdupv (args);
+  g_auto (CliOptions) options;
+  Memory memory = {.options = &options};
+  int code = CLI_OK;
+
+  cli_options_init (&options);
+  if (!cli_options_parse_memory (&options, "Tells what is still remembered of a stored session.",
+                                 help, &rest, &code))
+    return code;
+  if (options.session == NULL || rest[1] != NULL)
+    return cli_usage ("give a session: keepsake-cli memory --session 3");
+  memory.name = options.session;
+  code = run (&memory);
+  clear (&memory);
+  return code;
+}

@@ -1,0 +1,75 @@
+/* ks-conversation-core-internal.h - what the parts of a conversation's engine side share:
+ * ks-conversation-core.c (requests, answers), ks-conversation-read.c (messages become tokens that
+ * are read), ks-conversation-look.c (pictures become embeddings).
+ * Threads: engine thread, except what lies under the lock. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include "app/ks-conversation-core.h"
+#include "app/ks-picture-loader.h"
+
+G_BEGIN_DECLS
+
+/* One view of a picture among the tokens of the timeline. */
+typedef struct {
+  guint32 first, n_tok; /* sequence indices, or places in a list that is going to be read */
+  guint32 view;
+  guint32 t_shift; /* as in ks_visual_run */
+  gboolean follows;
+  guint turn, number; /* number: of the picture within its turn, from 1 */
+  KsPicture *picture; /* strong */
+} KsViewRun;
+
+struct _KsConversationCore {
+  KsEngineSetup *setup; /* borrowed from the engine; NULL until the first use */
+  ks_timeline *tl;
+  ks_evict_params evict;
+  ks_sampler *sampler;
+  gboolean has_head; /* the sampler was told of the last token's logits */
+  ks_text_stream *stream;
+  guint turn;           /* number of the next turn */
+  guint32 turn_start;   /* tokens before the message that is being read */
+  guint32 answer_start; /* tokens before the answer that stands at the end */
+  ks_token last_id;     /* last token of an open answer */
+  gboolean answer_open; /* an answer stands at the end of the timeline, not closed yet */
+  KsAnswerEnd open_end; /* how that answer ended; NONE as soon as another message is read */
+  gboolean unread;      /* reading a message was broken off: drop what was read of it */
+  gboolean told_length;
+  gboolean at_start; /* no text of the answer has been shown yet */
+  KsPictureLoader *loader;
+  GArray *runs;    /* of KsViewRun: every view in the timeline, in its order */
+  GPtrArray *seen; /* of KsSeenPicture; replaced, never changed, when a picture is added */
+  KsAnswerInfo answer;
+  GMutex lock;
+  KsMemoryStats *shown_stats; /* under lock */
+  KsAnswerInfo shown_answer;  /* under lock */
+};
+
+/* --- ks-conversation-core.c --- */
+void ks_core_publish (KsConversationCore *core);
+gboolean ks_core_check_cancelled (KsEngineJob *job, GError **error);
+/* Once: the model has never seen anything this long. */
+void ks_core_tell_length (KsConversationCore *core, KsEngineJob *job);
+/* A target for everything, in force at once. */
+gboolean ks_core_set_total (KsConversationCore *core, guint64 total_bytes, GError **error);
+
+/* --- ks-conversation-read.c --- */
+GArray *ks_core_new_runs (void);
+/* Forgets the views that lie behind n_token tokens. */
+void ks_core_cut_runs (KsConversationCore *core, guint32 n_token);
+gboolean ks_core_read_message (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
+                               const char *system, const KsTurnText *turn, GError **error);
+/* All turns, from the start; the last one's answer stays open. */
+gboolean ks_core_read_turns (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
+                             const char *system, GPtrArray *turns, GError **error);
+
+/* --- ks-conversation-look.c --- */
+/* Sees to it that every picture (of KsPicture) was encoded, and says how each stands in its
+ * message: out [pictures->len]. */
+gboolean ks_core_look (KsConversationCore *core, KsEngineJob *job, GPtrArray *pictures,
+                       ks_chat_visual *out, GError **error);
+/* Embeddings of a picture for reading; borrowed until the next call. */
+const ks_vision_embeds *ks_core_get_embeds (KsConversationCore *core, KsEngineJob *job,
+                                            const KsPicture *picture, GError **error);
+
+G_END_DECLS

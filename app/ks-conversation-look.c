@@ -1,0 +1,194 @@
+/* ks-conversation-look.c - a conversation's pictures on their way through the vision tower.
+ * A picture is decoded, encoded and kept once; afterwards its embeddings come from memory or disk.
+ * Room for that is taken from the keys and values before anything is computed, so that the memory
+ * target holds in every moment.
+ * Threads: engine thread. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "app/ks-conversation-core-internal.h"
+
+#include "app/ks-error.h"
+
+#define MAX_NUMBER 255u
+
+static bool
+stop_requested (void *user)
+{
+  return ks_engine_job_is_cancelled (user);
+}
+
+/* Only a target for everything limits it. */
+static gboolean
+book_room (KsConversationCore *core, const KsPicture *picture, const ks_vision_plan *plan,
+           gboolean encode, GError **error)
+{
+  KsEngineSetup *setup = core->setup;
+  guint64 total_bytes = setup->request.total_bytes, least_bytes;
+  guint64 needed_bytes = ks_sight_count_needed_bytes (setup->sight, plan, encode);
+
+  if (total_bytes == 0 || needed_bytes <= ks_sight_get_needed_bytes (setup->sight)) {
+    ks_sight_book (setup->sight, plan, encode);
+    return TRUE;
+  }
+  least_bytes = ks_timeline_get_least_total_budget (core->tl) -
+                ks_model_get_repacked_bytes (setup->model) + needed_bytes;
+  if (total_bytes < least_bytes) {
+    g_set_error (error, KS_ENGINE_ERROR, KS_ERR_BUDGET,
+                 "%s does not fit a memory target of %.1f MiB: set at least %.1f MiB, or a "
+                 "smaller largest size for pictures",
+                 picture->name, (double)total_bytes / 1048576.0,
+                 (double)(least_bytes / 104858 + 1) / 10.0);
+    return FALSE;
+  }
+  ks_sight_book (setup->sight, plan, encode);
+  return ks_core_set_total (core, total_bytes, error);
+}
+
+/* Decodes and encodes; the result is kept. */
+static const ks_vision_embeds *
+encode (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture, GError **error)
+{
+  KsSight *sight = core->setup->sight;
+  KsPictureRgb rgb = {0};
+  ks_vision_plan plan;
+  const ks_vision_embeds *embeds = NULL;
+
+  if (ks_picture_loader_load (core->loader, picture, ks_engine_job_get_cancellable (job), &rgb,
+                              error) &&
+      ks_sight_make_plan (sight, picture, &rgb, &plan, error) &&
+      book_room (core, picture, &plan, TRUE, error))
+    embeds = ks_sight_encode (sight, picture, &rgb, &plan, stop_requested, job, error);
+  ks_picture_rgb_clear (&rgb);
+  return embeds;
+}
+
+const ks_vision_embeds *
+ks_core_get_embeds (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture,
+                    GError **error)
+{
+  KsSight *sight = core->setup->sight;
+  const ks_vision_embeds *embeds;
+  ks_vision_plan plan;
+  double time_s;
+
+  if (!ks_sight_find_plan (sight, picture, &plan, &time_s))
+    return encode (core, job, picture, error);
+  if (!book_room (core, picture, &plan, FALSE, error))
+    return NULL;
+  embeds = ks_sight_find (sight, picture);
+  return embeds != NULL ? embeds : encode (core, job, picture, error);
+}
+
+static void
+fill_visual (const KsPicture *picture, const ks_vision_plan *plan, double time_s,
+             ks_chat_visual *out)
+{
+  *out = (ks_chat_visual){.at = picture->at,
+                          .tile_rows = plan->tile_rows,
+                          .tile_cols = plan->tile_cols,
+                          .has_overview = plan->has_overview,
+                          .n_view = plan->n_view,
+                          .view_tok = plan->grid_rows * plan->grid_cols,
+                          .video = picture->video,
+                          .time_s = time_s};
+}
+
+gboolean
+ks_core_look (KsConversationCore *core, KsEngineJob *job, GPtrArray *pictures, ks_chat_visual *out,
+              GError **error)
+{
+  KsSight *sight = core->setup->sight;
+
+  if (pictures->len > 0 && sight == NULL) {
+    g_set_error (error, KS_ENGINE_ERROR, KS_ERR_UNSUPPORTED,
+                 "this model has no eyes: give the mmproj file that belongs to it, or leave %s out",
+                 ((const KsPicture *)g_ptr_array_index (pictures, 0))->name);
+    return FALSE;
+  }
+  for (guint i = 0; i < pictures->len; i++) {
+    const KsPicture *picture = g_ptr_array_index (pictures, i);
+    ks_vision_plan plan;
+    double time_s = 0;
+
+    if (!ks_core_check_cancelled (job, error))
+      return FALSE;
+    if (!ks_sight_find_plan (sight, picture, &plan, &time_s)) {
+      const ks_vision_embeds *embeds = encode (core, job, picture, error);
+
+      if (embeds == NULL)
+        return FALSE;
+      (void)ks_sight_find_plan (sight, picture, &plan, &time_s); /* the newest is kept */
+    }
+    fill_visual (picture, &plan, time_s, &out[i]);
+    ks_core_publish (core);
+  }
+  ks_picture_loader_forget (core->loader);
+  return TRUE;
+}
+
+/* --- what is kept --- */
+
+static void
+survivor_cb (void *user, uint32_t layer, uint32_t head, uint32_t pos, const ks_token_info *token)
+{
+  KsPictureTrace *trace = user;
+  gboolean is_overview = (token->patch_row & KS_PATCH_OVERVIEW) != 0;
+  KsTraceEntry entry = {.layer = (guint16)layer,
+                        .head = (guint16)head,
+                        .row = (guint16)(token->patch_row & ~KS_PATCH_OVERVIEW),
+                        .col = token->patch_col};
+
+  if (token->id == KS_TOKEN_NONE)
+    g_array_append_val (is_overview ? trace->overview : trace->entries, entry);
+}
+
+/* LLaVA pads to a square, with the picture in its middle. */
+static void
+set_area (KsConversationCore *core, guint turn, guint number, KsPictureTrace *trace)
+{
+  KsSight *sight = core->setup->sight;
+  ks_vision_plan plan;
+  double time_s;
+
+  if (sight == NULL || ks_sight_get_family (sight) != KS_VISION_LLAVA)
+    return;
+  for (guint i = 0; i < core->runs->len; i++) {
+    const KsViewRun *run = &g_array_index (core->runs, KsViewRun, i);
+    double side;
+
+    if (run->turn != turn || run->number != number ||
+        !ks_sight_find_plan (sight, run->picture, &plan, &time_s))
+      continue;
+    side = MAX (plan.width, plan.height);
+    trace->width = side / plan.width;
+    trace->height = side / plan.height;
+    trace->x = (1 - trace->width) / 2;
+    trace->y = (1 - trace->height) / 2;
+    return;
+  }
+}
+
+gboolean
+ks_conversation_core_trace (KsConversationCore *core, guint turn, guint number,
+                            KsPictureTrace *trace, GError **error)
+{
+  const ks_picture_stats *picture = NULL;
+  ks_error err = {0};
+
+  if (core->tl != NULL && turn <= G_MAXUINT16 && number <= MAX_NUMBER)
+    picture = ks_timeline_find_picture (core->tl, (uint16_t)turn, (uint8_t)number);
+  if (picture == NULL) {
+    g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_FAILED,
+                         "the model has not read this picture");
+    return FALSE;
+  }
+  trace->n_layer = core->setup->layout.n_layer;
+  trace->n_kv_head = core->setup->layout.n_kv_head;
+  trace->n_row = picture->grid_rows;
+  trace->n_col = picture->grid_cols;
+  trace->overview_rows = picture->overview_rows;
+  trace->overview_cols = picture->overview_cols;
+  set_area (core, turn, number, trace);
+  return ks_error_check (
+      ks_timeline_read_survivors (core->tl, picture->begin, picture->end, survivor_cb, trace, &err),
+      &err, error);
+}

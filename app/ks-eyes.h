@@ -1,0 +1,27 @@
+/* ks-eyes.h - what a loaded model can see, as plain numbers: which pictures it takes, and what one
+ * costs in tokens before it is encoded.
+ * Threads: a copy belongs to its holder. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include "engine/vision-prep.h"
+
+#include <glib.h>
+
+G_BEGIN_DECLS
+
+typedef struct {
+  gboolean sees;  /* a vision model is loaded */
+  gboolean pairs; /* it takes the frames of a video two by two */
+  ks_vision_prep prep;
+  ks_vision_limits limits;
+} KsEyes;
+
+/* The size that decoding gives a picture, at most max_side_px a side. */
+void ks_eyes_fit_size (guint *width_px, guint *height_px, guint max_side_px);
+/* Visual tokens of a picture of that size; 0 when it is not seen: *out_problem (may be NULL) then
+ * says why, or stays NULL for a blind model. (transfer full) */
+guint ks_eyes_count_tokens (const KsEyes *eyes, guint width_px, guint height_px,
+                            char **out_problem);
+
+G_END_DECLS

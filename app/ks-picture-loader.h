@@ -1,0 +1,35 @@
+/* ks-picture-loader.h - the pixels of a KsPicture, decoded in a worker and laid on white.
+ * Frames of the video that was asked for last are kept: they are asked for one after the other.
+ * Threads: one at a time. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include "app/ks-picture.h"
+
+G_BEGIN_DECLS
+
+/* Longest side of what is decoded: finer detail of a larger picture is not read. */
+#define KS_PICTURE_MAX_SIDE_PX 6144u
+#define KS_PICTURE_PAGE_SIDE_PX 1536u
+#define KS_PICTURE_FRAME_SIDE_PX 1024u
+
+/* Pixels as the engine wants them. */
+typedef struct {
+  guint8 *rgb[2]; /* [height_px, width_px, 3]; the second of a pair of frames, or NULL */
+  guint width_px, height_px;
+  double time_s; /* of a frame in its video, of a pair its middle; else 0 */
+} KsPictureRgb;
+
+void ks_picture_rgb_clear (KsPictureRgb *rgb);
+
+typedef struct _KsPictureLoader KsPictureLoader;
+
+KsPictureLoader *ks_picture_loader_new (void);
+void ks_picture_loader_free (KsPictureLoader *loader); /* NULL is allowed */
+/* Lets go of the frames that are kept. */
+void ks_picture_loader_forget (KsPictureLoader *loader);
+/* Blocks. */
+gboolean ks_picture_loader_load (KsPictureLoader *loader, const KsPicture *picture,
+                                 GCancellable *cancellable, KsPictureRgb *out, GError **error);
+
+G_END_DECLS

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Pictures in the terminal: asked about, stored, read again without encoding, told what is kept.
+
+Usage: test-pictures.py PROGRAM CASES.  Prints TAP.  Every check states a promise.
+"""
+# SPDX-License-Identifier: GPL-3.0-or-later
+import json
+import os
+import shutil
+import sys
+
+from clilib import CASES, HOME, MODEL, check, expect, expect_failure, main, run
+
+FAMILIES = ("idefics3", "llava-1.5", "qwen2.5-vl", "qwen3-vl")
+
+
+def case(family, name):
+    return os.path.join(CASES, family, name)
+
+
+def options(family):
+    return ("--model", case(family, "model.gguf"), "--mode", "exact", "--threads", "1")
+
+
+def ask(family, *more):
+    code, out, err = run("ask", *options(family), "--json", "--max-tokens", "4", *more, "What is it?")
+    expect(code == 0, err)
+    return json.loads(out)
+
+
+@check
+def every_family_answers_about_a_picture():
+    """The tower beside the model is found; the picture's tokens are counted as a picture's."""
+    for family in FAMILIES:
+        blind = ask(family, "--mmproj", "none")
+        seen = ask(family, "--image", case(family, "img0.png"))
+        memory = seen["memory"]
+        expect(memory["pictures_encoded"] == 1 and len(memory["pictures"]) == 1, f"{family}: {memory}")
+        picture = memory["pictures"][0]
+        expect(picture["turn"] == 1 and picture["name"] == "img0.png", str(picture))
+        expect(seen["prompt_tokens"] >= blind["prompt_tokens"] + picture["tokens"], family)
+        expect(memory["eyes_bytes"] > 0 and blind["memory"]["eyes_bytes"] == 0, family)
+        expect(memory["entries_by_modality"]["image"] == picture["entries"], family)
+
+
+@check
+def two_pictures_stand_in_one_message():
+    for family in FAMILIES:
+        memory = ask(family, "--image", case(family, "img0.png"), "--image", case(family, "img1.png"))["memory"]
+        numbers = [(p["turn"], p["picture"], p["name"]) for p in memory["pictures"]]
+        expect(numbers == [(1, 1, "img0.png"), (1, 2, "img1.png")], f"{family}: {numbers}")
+
+
+@check
+def an_attached_picture_is_seen_as_well():
+    memory = ask("qwen3-vl", "--attach", case("qwen3-vl", "img1.png"))["memory"]
+    expect(len(memory["pictures"]) == 1, str(memory))
+
+
+@check
+def a_blind_model_says_what_to_do():
+    expect_failure(4, ("ask", "--model", MODEL, "--image", case("qwen3-vl", "img0.png"), "?"), "--mmproj")
+    expect_failure(4, ("ask", *options("qwen3-vl"), "--mmproj", "none", "--image",
+                       case("qwen3-vl", "img0.png"), "?"), "--mmproj")
+
+
+@check
+def eyes_of_another_family_are_refused():
+    code, _, err = run("ask", *options("qwen3-vl"), "--mmproj", case("llava-1.5", "mmproj.gguf"), "--image",
+                       case("qwen3-vl", "img0.png"), "?")
+    expect(code != 0 and err.startswith("keepsake-cli: "), err)
+
+
+@check
+def what_is_no_picture_is_refused():
+    path = os.path.join(HOME.name, "words.txt")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("only words")
+    expect_failure(1, ("ask", *options("qwen3-vl"), "--image", path, "?"), "words.txt", "no picture")
+
+
+@check
+def pixel_caps_change_the_cost():
+    small = ask("qwen3-vl", "--image", case("qwen3-vl", "img0.png"), "--min-pixels", "1024", "--max-pixels", "16384")
+    large = ask("qwen3-vl", "--image", case("qwen3-vl", "img0.png"))
+    expect(small["memory"]["pictures"][0]["tokens"] < large["memory"]["pictures"][0]["tokens"], "caps")
+    expect(small["memory"]["pictures"][0]["tokens"] <= 16384 // (32 * 32), str(small["memory"]["pictures"]))
+
+
+def talk(session, family, *images, more=()):
+    args = [item for image in images for item in ("--image", image)]
+    code, out, err = run("ask", *options(family), "--session", str(session), "--json", "--max-tokens", "3", *args,
+                         *more, "And this?")
+    expect(code == 0, err)
+    return json.loads(out)
+
+
+@check
+def a_session_encodes_each_picture_once():
+    """Another run of the program finds what the first one made, also for a regenerated reading."""
+    first = talk("new", "qwen2.5-vl", case("qwen2.5-vl", "img0.png"))
+    session = first["session"]["id"]
+    expect(first["memory"]["pictures_encoded"] == 1, str(first["memory"]))
+    second = talk(session, "qwen2.5-vl", case("qwen2.5-vl", "img1.png"))
+    expect(second["memory"]["pictures_encoded"] == 1, str(second["memory"]))
+    expect(second["memory"]["pictures_from_disk"] == 1, str(second["memory"]))
+    third = talk(session, "qwen2.5-vl", case("qwen2.5-vl", "img0.png"))
+    expect(third["memory"]["pictures_encoded"] == 0, str(third["memory"]))
+    code, out, err = run("memory", *options("qwen2.5-vl"), "--session", str(session), "--json")
+    expect(code == 0, err)
+    told = json.loads(out)
+    expect(told["memory"]["pictures_encoded"] == 0, out)
+    expect([p["turn"] for p in told["memory"]["pictures"]] == [1, 2, 3], out)
+    expect(len(told["turns"]) == 3 and all(0 < t["share"] <= 1 for t in told["turns"]), out)
+
+
+@check
+def what_was_made_of_a_picture_goes_with_its_session():
+    first = talk("new", "idefics3", case("idefics3", "img0.png"))
+    folder = os.path.join(HOME.name, "data", "keepsake", "embeddings")
+    before = set(os.listdir(folder))
+    code, _, err = run("sessions", "delete", "--yes", str(first["session"]["id"]))
+    expect(code == 0, err)
+    expect(len(set(os.listdir(folder))) < len(before), "files stay")
+
+
+@check
+def thirty_pictures_fit_the_smallest_target():
+    """At the smallest target that takes a picture: never over it, none encoded twice, turn 31 answers, and memory
+    tells what is left of each."""
+    family = "qwen3-vl"
+    code, _, err = run("ask", *options(family), "--session", "new", "--budget", "1MiB", "--image",
+                       case(family, "img0.png"), "?")
+    expect(code == 3, err)
+    # The sentences name what is needed, until it is enough.
+    budget = err.rsplit("at least ", 1)[1].split(" MiB")[0]
+    for _ in range(3):
+        code, out, err = run("ask", *options(family), "--session", "new", "--json", "--max-tokens", "2", "--budget",
+                             budget + "MiB", "--image", case(family, "img0.png"), "?")
+        if code != 3:
+            break
+        budget = err.rsplit("at least ", 1)[1].split(" MiB")[0].split(",")[0]
+    expect(code == 0, err)
+    lines = [f"/image {case(family, f'img{i % 2}.png')}\nnumber {i}\n" for i in range(1, 30)] + ["And the first?\n"]
+    session = json.loads(out)["session"]["id"]
+    code, out, err = run("chat", *options(family), "--session", str(session), "--json", "--max-tokens", "2", "--budget",
+                         budget + "MiB", stdin="".join(lines).encode())
+    expect(code == 0, err)
+    answers = [json.loads(text) for text in out.replace("}\n{", "}\0{").split("\0")]
+    expect(len(answers) == 30, f"{len(answers)} answers")
+    for answer in answers:
+        expect(answer["memory"]["total_bytes"] <= float(budget) * 1048576, f"{answer['memory']} > {budget}")
+    last = answers[-1]
+    expect(last["answer_tokens"] > 0, "turn 31")
+    expect(last["memory"]["pictures_encoded"] == 1, f"{last['memory']['pictures_encoded']} encoded")
+    expect(len(last["memory"]["pictures"]) == 30 and last["memory"]["entries_evicted"] > 0, "pictures")
+    code, out, err = run("memory", *options(family), "--budget", budget + "MiB", "--session", str(session))
+    expect(code == 0, err)
+    rows = [line for line in out.splitlines() if line.startswith("  picture ")]
+    expect(len(rows) == 30 and all("% kept" in row for row in rows), out)
+    expect(sum(line.startswith("turn ") for line in out.splitlines()) == 31, out)
+
+
+@check
+def models_tell_which_have_eyes():
+    folder = os.path.join(HOME.name, "data", "keepsake", "models")
+    os.makedirs(folder, exist_ok=True)
+    shutil.copy(case("llava-1.5", "model.gguf"), os.path.join(folder, "sees.gguf"))
+    shutil.copy(case("llava-1.5", "mmproj.gguf"), os.path.join(folder, "eyes.gguf"))
+    code, out, err = run("models", "--json")
+    expect(code == 0, err)
+    models = json.loads(out)["models"]
+    expect([os.path.basename(m["mmproj"]) for m in models] == ["eyes.gguf"], out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -70,13 +70,15 @@ open_document (const KsLoaderJob *job)
   return document;
 }
 
-/* Appends a page's text as whole lines, without control characters.  FALSE: there was none. */
+/* Appends a page's text as whole lines, without control characters and without lines that could be
+ * taken for the marker of a page.  FALSE: there was none. */
 static gboolean
 append_page_text (GString *text, PopplerPage *page)
 {
   g_autofree char *raw = poppler_page_get_text (page);
   g_autofree char *valid = raw != NULL ? g_utf8_make_valid (raw, -1) : NULL;
   gboolean any = FALSE;
+  gsize line = text->len;
 
   for (const char *p = valid != NULL ? valid : ""; *p != '\0'; p = g_utf8_next_char (p)) {
     gunichar c = g_utf8_get_char (p);
@@ -85,7 +87,12 @@ append_page_text (GString *text, PopplerPage *page)
       continue;
     any = any || !g_unichar_isspace (c);
     g_string_append_len (text, p, g_utf8_next_char (p) - p);
+    if (c == '\n') {
+      ks_loader_guard_line (text, line);
+      line = text->len;
+    }
   }
+  ks_loader_guard_line (text, line);
   if (text->len > 0 && text->str[text->len - 1] != '\n')
     g_string_append_c (text, '\n');
   return any;
@@ -96,8 +103,8 @@ static void
 send_text (PopplerDocument *document, guint n_pages)
 {
   g_autoptr (GString) text = g_string_new (NULL);
-  guint n_without = 0, n_missing = 0;
-  guint32 warnings = 0;
+  KsWireAnswer facts = {.what = KS_WIRE_PDF, .n_pages = n_pages};
+  guint n_missing = 0;
 
   for (guint i = 0; i < n_pages; i++) {
     PopplerPage *page = poppler_document_get_page (document, (int)i);
@@ -106,11 +113,11 @@ send_text (PopplerDocument *document, guint n_pages)
     g_string_append_printf (text, "%s[page %u]\n", i > 0 ? "\n" : "", i + 1);
     n_missing += page == NULL;
     if (page == NULL || !append_page_text (text, page))
-      n_without++;
+      facts.n_pages_without_text++;
     g_clear_object (&page);
     if (text->len > KS_MEDIA_MAX_TEXT_BYTES) {
       g_string_truncate (text, before);
-      warnings |= KS_WIRE_WARN_TEXT_CUT;
+      facts.warnings |= KS_WIRE_WARN_TEXT_CUT;
       break;
     }
     if (n_missing > MAX_MISSING_PAGES)
@@ -120,8 +127,9 @@ send_text (PopplerDocument *document, guint n_pages)
   if (n_missing > MAX_MISSING_PAGES || n_missing == n_pages)
     ks_answer_fault (KS_WIRE_FAULT_DAMAGED, KS_WIRE_PDF, 0);
   if (n_missing > 0)
-    warnings |= KS_WIRE_WARN_PAGES;
-  ks_answer_text (text->str, text->len, NULL, n_pages, n_without, warnings);
+    facts.warnings |= KS_WIRE_WARN_PAGES;
+  facts.n_bytes = text->len;
+  ks_answer_text (&facts, text->str);
 }
 
 /* Size in points; what a file says may be nothing, endless or no number. */

@@ -37,9 +37,10 @@ G_NORETURN void ks_worker_end (int code);
 /* --- answers (ks-worker-answer.c); each ends the process when the program is gone --- */
 void ks_answer_progress (guint n_done, guint n_total);
 G_NORETURN void ks_answer_fault (KsWireFault fault, guint32 a, guint32 b);
-/* text of n bytes; n_pages 0 and encoding: a text file, else a PDF. */
-void ks_answer_text (const char *text, gsize n, const char *encoding, guint n_pages,
-                     guint n_pages_without_text, guint32 warnings);
+/* facts: what, warnings, n_bytes and what belongs to that kind of text. */
+void ks_answer_text (const KsWireAnswer *facts, const char *text);
+/* A picture of a document as it lies in it. */
+void ks_answer_part (GBytes *bytes);
 /* What a video is: warnings, full sizes, duration_us, n_frames, has_sound; its frames follow. */
 void ks_answer_video (const KsWireAnswer *facts);
 /* pixels: 4 * width_px * height_px bytes. */
@@ -50,5 +51,13 @@ G_NORETURN void ks_answer_done (void);
  * shorter meanwhile gives what was there. */
 guint8 *ks_loader_read (const KsLoaderJob *job, guint64 max_bytes, KsWireFault too_large,
                         gsize *out_n);
+/* The line that begins at `begin` in text gets a blank in front when it looks like one of ours, by
+ * which the program finds pages and pictures: "[page 1]", "[picture 1]". */
+void ks_loader_guard_line (GString *text, gsize begin);
+/* Text in any encoding to UTF-8 with plain line ends (ks-text-loader.c, whose prepare must have
+ * run); named: the encoding that the text itself names, NULL = none.  Ends with a fault when it is
+ * no text.  Adds to *warnings. */
+char *ks_text_loader_decode (const guint8 *data, gsize n, const char *named, gsize *out_n,
+                             guint32 *warnings);
 
 G_END_DECLS

@@ -4,12 +4,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "media/ks-media.h"
 
+#include "media/ks-memfd.h"
 #include "media/ks-worker.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -70,9 +70,19 @@ format_warnings (guint32 warnings, const char *lost)
     add_warning (all, "the video ends early");
   if (warnings & KS_WIRE_WARN_FEWER)
     add_warning (all, "there are more frames to take than the limit allows");
+  if (warnings & KS_WIRE_WARN_PARTS)
+    add_warning (all, "some parts of the document are damaged and could not be read");
   if (lost != NULL)
     add_warning (all, "the first page cannot be shown");
   return g_string_free (all, all->len == 0);
+}
+
+static KsMediaKind
+get_text_kind (KsWireWhat what)
+{
+  if (what == KS_WIRE_DOCUMENT)
+    return KS_MEDIA_DOCUMENT;
+  return what == KS_WIRE_PDF ? KS_MEDIA_PDF : KS_MEDIA_TEXT;
 }
 
 /* Takes over what the worker gave. */
@@ -89,11 +99,12 @@ make_result (KsWorkerResult *got)
   result->warning = format_warnings (warnings, got->lost);
   result->pixels = g_steal_pointer (&got->pixels);
   if (got->has_text) {
-    result->kind = text->what == KS_WIRE_PDF ? KS_MEDIA_PDF : KS_MEDIA_TEXT;
+    result->kind = get_text_kind (text->what);
     result->text = g_steal_pointer (&got->text);
     result->n_text = (gsize)text->n_bytes;
     result->n_pages = text->n_pages;
     result->n_pages_without_text = text->n_pages_without_text;
+    result->n_pictures = text->n_pictures;
     if (text->what == KS_WIRE_TEXT)
       result->encoding = g_strdup (text->encoding);
   } else if (got->has_video) {
@@ -131,7 +142,7 @@ open_file (const char *path, const char *name, GError **error)
   if (!S_ISREG (st.st_mode)) {
     close (fd);
     g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_UNKNOWN_TYPE,
-                 "%s is not a file: attach a text file, a PDF, a picture or a video", name);
+                 "%s is not a file: attach a text file, a document, a picture or a video", name);
     return -1;
   }
   return fd;
@@ -196,40 +207,6 @@ ks_media_load (const char *path, const KsMediaOptions *options, GCancellable *ca
   return load_fd (fd, name, used, cancellable, error);
 }
 
-static gboolean
-write_all (int fd, const guint8 *data, gsize n)
-{
-  while (n > 0) {
-    ssize_t written = write (fd, data, n);
-
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written <= 0)
-      return FALSE;
-    data += written;
-    n -= (gsize)written;
-  }
-  return TRUE;
-}
-
-/* The bytes as a file that nobody can change any more. */
-static int
-make_memfd (GBytes *bytes, GError **error)
-{
-  gsize n = 0;
-  const guint8 *data = g_bytes_get_data (bytes, &n);
-  int fd = memfd_create ("keepsake-attachment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-  if (fd >= 0 && write_all (fd, data, n) && lseek (fd, 0, SEEK_SET) == 0 &&
-      fcntl (fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0)
-    return fd;
-  g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_FAILED,
-               "the attachment does not fit into memory: %s", g_strerror (errno));
-  if (fd >= 0)
-    close (fd);
-  return -1;
-}
-
 KsMediaResult *
 ks_media_load_bytes (GBytes *bytes, const KsMediaOptions *options, GCancellable *cancellable,
                      GError **error)
@@ -239,11 +216,32 @@ ks_media_load_bytes (GBytes *bytes, const KsMediaOptions *options, GCancellable 
   int fd;
 
   g_return_val_if_fail (bytes != NULL, NULL);
-  fd = make_memfd (bytes, error);
-  if (fd < 0)
+  fd = ks_memfd_new (&bytes, 1);
+  if (fd < 0) {
+    g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_FAILED,
+                 "the attachment does not fit into memory: %s", g_strerror (errno));
     return NULL;
+  }
   name = dup_name (NULL, used);
   return load_fd (fd, name, used, cancellable, error);
+}
+
+/* A picture of a document as it lies in it: a file like any other, for a worker of its own. */
+static KsPixels *
+load_part (GBytes *part, const char *name, const KsMediaOptions *options, GCancellable *cancellable,
+           GError **error)
+{
+  g_autofree char *sentence_name = g_strdup_printf ("a picture in %s", name);
+  KsMediaOptions inner = {.name = sentence_name, .max_side_px = options->max_side_px};
+  g_autoptr (KsMediaResult) result = ks_media_load_bytes (part, &inner, cancellable, error);
+
+  if (result == NULL)
+    return NULL;
+  if (result->kind == KS_MEDIA_IMAGE)
+    return g_steal_pointer (&result->pixels);
+  g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_UNKNOWN_TYPE, "%s is none that can be shown",
+               sentence_name);
+  return NULL;
 }
 
 KsPixels *
@@ -266,7 +264,8 @@ ks_media_render_page (const char *path, guint page, const KsMediaOptions *option
   if (job.fd < 0)
     return NULL;
   if (run_job (job, used, cancellable, &got, error)) {
-    pixels = g_steal_pointer (&got.pixels);
+    pixels = got.part != NULL ? load_part (got.part, name, used, cancellable, error)
+                              : g_steal_pointer (&got.pixels);
     ks_worker_result_clear (&got);
   }
   close (job.fd);

@@ -32,7 +32,13 @@ typedef enum {
 /* Longest text that is handed out, in bytes of UTF-8. */
 #define KS_MEDIA_MAX_TEXT_BYTES (64u * 1024u * 1024u)
 
-typedef enum { KS_MEDIA_TEXT, KS_MEDIA_PDF, KS_MEDIA_IMAGE, KS_MEDIA_VIDEO } KsMediaKind;
+typedef enum {
+  KS_MEDIA_TEXT,
+  KS_MEDIA_PDF,
+  KS_MEDIA_IMAGE,
+  KS_MEDIA_VIDEO,
+  KS_MEDIA_DOCUMENT /* text with pictures in it: DOCX, PPTX, ODT, ODP, EPUB, HTML */
+} KsMediaKind;
 
 typedef struct {
   KsMediaKind kind;
@@ -41,8 +47,11 @@ typedef struct {
   gint64 duration_us;        /* video; 0 = not known */
   guint n_frames;            /* video: all of them, taken or not */
   gboolean has_sound;        /* video; sound is never handed out */
+  guint n_pictures;          /* document: that can be shown, see ks_media_render_page */
   char *text; /* valid UTF-8 without NUL, lines end in \n; PDF: pages joined, each after a line
-                 "[page N]"; NULL for images and videos */
+                 "[page N]"; document: a line "[picture N]" or "[picture N: what it shows]" where a
+                 picture stands, the same number for the same picture; no other line begins like
+                 that; NULL for images and videos */
   gsize n_text;
   char *encoding;             /* text files: the encoding that was found */
   guint n_pages_without_text; /* PDF */
@@ -74,7 +83,8 @@ KsMediaResult *ks_media_load (const char *path, const KsMediaOptions *options,
  */
 KsMediaResult *ks_media_load_bytes (GBytes *bytes, const KsMediaOptions *options,
                                     GCancellable *cancellable, GError **error);
-/* One page (from 0) as a picture, at most options->max_side_px a side. (transfer full) */
+/* One page (from 0) of a PDF as a picture, or one picture (number - 1) of a document, at most
+ * options->max_side_px a side. (transfer full) */
 KsPixels *ks_media_render_page (const char *path, guint page, const KsMediaOptions *options,
                                 GCancellable *cancellable, GError **error);
 

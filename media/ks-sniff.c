@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "media/ks-sniff.h"
 
+#include "media/ks-office-sniff.h"
 #include "media/ks-video-sniff.h"
 
 #include <string.h>
@@ -168,6 +169,7 @@ static const struct {
     {{KS_WIRE_IMAGE, "keepsake-heif.so"}, is_heif},
     {{KS_WIRE_IMAGE, "keepsake-svg.so"}, is_svg},
     {{KS_WIRE_VIDEO, "keepsake-video.so"}, ks_video_sniff},
+    {{KS_WIRE_DOCUMENT, "keepsake-office.so"}, ks_office_sniff},
 };
 
 const KsSniff *

@@ -274,31 +274,69 @@ import_unmarked (Import *import)
   import->text = convert (data, import->n, import->encoding, &import->n_text);
 }
 
+/* The encoding that the text itself names, when it is one of ours and fits. */
+static gboolean
+import_named (Import *import, const char *named)
+{
+  for (gsize i = 0; named != NULL && i < G_N_ELEMENTS (encodings); i++)
+    if (g_ascii_strcasecmp (encodings[i], named) == 0 && !g_str_has_prefix (encodings[i], "UTF-")) {
+      import->text = convert (import->data, import->n, encodings[i], &import->n_text);
+      import->encoding = g_strdup (encodings[i]);
+      return import->text != NULL;
+    }
+  return FALSE;
+}
+
+static void
+import_text (Import *import, const char *named)
+{
+  Mark mark = find_mark (import->data, import->n);
+
+  if (mark.encoding == NULL) {
+    if (named == NULL || g_utf8_validate_len ((const char *)import->data, import->n, NULL) ||
+        !import_named (import, named))
+      import_unmarked (import);
+  } else if (g_str_equal (mark.encoding, "UTF-8")) {
+    if (memchr (import->data, 0, import->n) == NULL)
+      take_utf8 (import, import->data + mark.n_mark, import->n - mark.n_mark, TRUE);
+  } else {
+    import->encoding = g_strdup (mark.encoding);
+    convert_wide (import, import->data + mark.n_mark, import->n - mark.n_mark, mark.encoding);
+  }
+  if (import->text == NULL)
+    ks_answer_fault (KS_WIRE_FAULT_ENCODING, 0, 0);
+  if (looks_binary ((const guint8 *)import->text, import->n_text))
+    ks_answer_fault (KS_WIRE_FAULT_UNKNOWN, 0, 0);
+  if (import->n_text > KS_MEDIA_MAX_TEXT_BYTES)
+    ks_answer_fault (KS_WIRE_FAULT_LONG_TEXT, 0, 0);
+  import->n_text = join_line_ends (import->text, import->n_text);
+}
+
+char *
+ks_text_loader_decode (const guint8 *data, gsize n, const char *named, gsize *out_n,
+                       guint32 *warnings)
+{
+  Import import = {.data = data, .n = n};
+
+  import_text (&import, named);
+  g_free (import.encoding);
+  *warnings |= import.warnings;
+  *out_n = import.n_text;
+  return import.text;
+}
+
 static void
 run (const KsLoaderJob *job)
 {
+  KsWireAnswer facts = {.what = KS_WIRE_TEXT};
   Import import = {0};
-  Mark mark;
 
   import.data = ks_loader_read (job, KS_MEDIA_MAX_TEXT_BYTES, KS_WIRE_FAULT_LONG_TEXT, &import.n);
-  mark = find_mark (import.data, import.n);
-  if (mark.encoding == NULL) {
-    import_unmarked (&import);
-  } else if (g_str_equal (mark.encoding, "UTF-8")) {
-    if (memchr (import.data, 0, import.n) == NULL)
-      take_utf8 (&import, import.data + mark.n_mark, import.n - mark.n_mark, TRUE);
-  } else {
-    import.encoding = g_strdup (mark.encoding);
-    convert_wide (&import, import.data + mark.n_mark, import.n - mark.n_mark, mark.encoding);
-  }
-  if (import.text == NULL)
-    ks_answer_fault (KS_WIRE_FAULT_ENCODING, 0, 0);
-  if (looks_binary ((const guint8 *)import.text, import.n_text))
-    ks_answer_fault (KS_WIRE_FAULT_UNKNOWN, 0, 0);
-  if (import.n_text > KS_MEDIA_MAX_TEXT_BYTES)
-    ks_answer_fault (KS_WIRE_FAULT_LONG_TEXT, 0, 0);
-  import.n_text = join_line_ends (import.text, import.n_text);
-  ks_answer_text (import.text, import.n_text, import.encoding, 0, 0, import.warnings);
+  import_text (&import, NULL);
+  facts.warnings = import.warnings;
+  facts.n_bytes = import.n_text;
+  g_strlcpy (facts.encoding, import.encoding, sizeof facts.encoding);
+  ks_answer_text (&facts, import.text);
 }
 
-const KsLoader ks_text_loader = {prepare, run, FALSE};
+const KsLoader ks_text_loader = {.prepare = prepare, .run = run};

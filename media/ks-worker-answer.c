@@ -69,19 +69,12 @@ make_sealed (const void *data, gsize n)
 }
 
 void
-ks_answer_text (const char *text, gsize n, const char *encoding, guint n_pages,
-                guint n_pages_without_text, guint32 warnings)
+ks_answer_text (const KsWireAnswer *facts, const char *text)
 {
-  KsWireAnswer answer = {.type = KS_WIRE_ANSWER_TEXT,
-                         .what = n_pages > 0 ? KS_WIRE_PDF : KS_WIRE_TEXT,
-                         .warnings = warnings,
-                         .n_pages = n_pages,
-                         .n_pages_without_text = n_pages_without_text,
-                         .n_bytes = n};
-  int fd = make_sealed (text, n);
+  KsWireAnswer answer = *facts;
+  int fd = make_sealed (text, (gsize)answer.n_bytes);
 
-  if (encoding != NULL)
-    g_strlcpy (answer.encoding, encoding, sizeof answer.encoding);
+  answer.type = KS_WIRE_ANSWER_TEXT;
   send_answer (&answer, fd);
   close (fd);
 }
@@ -93,6 +86,34 @@ ks_answer_video (const KsWireAnswer *facts)
 
   answer.type = KS_WIRE_ANSWER_VIDEO;
   send_answer (&answer, -1);
+}
+
+void
+ks_answer_part (GBytes *bytes)
+{
+  KsWireAnswer answer = {.type = KS_WIRE_ANSWER_PART};
+  gsize n = 0;
+  const guint8 *data = g_bytes_get_data (bytes, &n);
+  int fd;
+
+  if (n == 0 || n > KS_WIRE_MAX_PART_BYTES)
+    ks_answer_fault (KS_WIRE_FAULT_DAMAGED, KS_WIRE_IMAGE, 0);
+  answer.n_bytes = n;
+  fd = make_sealed (data, n);
+  send_answer (&answer, fd);
+  close (fd);
+}
+
+void
+ks_loader_guard_line (GString *text, gsize begin)
+{
+  static const char *const ours[] = {"[page ", "[picture", "[slide ", "[text "};
+
+  for (gsize i = 0; i < G_N_ELEMENTS (ours); i++)
+    if (strncmp (text->str + begin, ours[i], strlen (ours[i])) == 0) {
+      g_string_insert_c (text, (gssize)begin, ' ');
+      return;
+    }
 }
 
 void

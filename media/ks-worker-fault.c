@@ -14,9 +14,12 @@ name_kind (guint32 what)
   case KS_WIRE_IMAGE:
     return "picture";
   case KS_WIRE_TEXT:
+  case KS_WIRE_SCAN:
     return "text";
   case KS_WIRE_VIDEO:
     return "video";
+  case KS_WIRE_DOCUMENT:
+    return "document";
   default:
     return "file";
   }
@@ -90,6 +93,32 @@ format_video_fault (const KsWireAnswer *answer, const char *name)
 }
 
 static char *
+format_document_fault (const KsWireAnswer *answer, const char *name)
+{
+  switch (answer->fault) {
+  case KS_WIRE_FAULT_UNPACKED:
+    return g_strdup_printf (
+        "%s unpacks to more than the limit of %u MiB: save a smaller part of it "
+        "and attach that",
+        name, answer->a);
+  case KS_WIRE_FAULT_NO_PICTURE:
+    return g_strdup_printf ("%s has no picture %u: it holds %u", name, answer->a + 1, answer->b);
+  case KS_WIRE_FAULT_OLD_OFFICE:
+    return g_strdup_printf (
+        "%s is an Office file in its old form, or protected by a password: save "
+        "it as DOCX, PPTX, ODT or PDF without one",
+        name);
+  case KS_WIRE_FAULT_LANGUAGE:
+    return g_strdup_printf ("text in %s cannot be recognised: the language data of Tesseract are "
+                            "missing; install the package tesseract-ocr-eng, or that of your "
+                            "language",
+                            name);
+  default:
+    return format_video_fault (answer, name);
+  }
+}
+
+static char *
 format_fault (const KsWireAnswer *answer, const KsWorkerJob *job)
 {
   const char *name = job->name;
@@ -98,9 +127,9 @@ format_fault (const KsWireAnswer *answer, const KsWorkerJob *job)
   case KS_WIRE_FAULT_READ:
     return g_strdup_printf ("cannot read %s: %s", name, g_strerror ((int)(answer->a & 0xfff)));
   case KS_WIRE_FAULT_UNKNOWN:
-    return g_strdup_printf ("%s is not a text file, a PDF, a picture or a video that can be read: "
-                            "attach plain text, Markdown, source code, CSV, PDF, PNG, JPEG, WebP "
-                            "or MP4",
+    return g_strdup_printf ("%s is not a text file, a document, a picture or a video that can be "
+                            "read: attach plain text, Markdown, source code, CSV, PDF, DOCX, ODT, "
+                            "EPUB, HTML, PPTX, PNG, JPEG, WebP or MP4",
                             name);
   case KS_WIRE_FAULT_ENCODING:
     return g_strdup_printf ("%s holds text in an encoding that cannot be read: save it as UTF-8",
@@ -143,7 +172,7 @@ format_fault (const KsWireAnswer *answer, const KsWorkerJob *job)
   case KS_WIRE_FAULT_PAGES:
     return format_size_fault (answer, name);
   default:
-    return format_video_fault (answer, name);
+    return format_document_fault (answer, name);
   }
 }
 
@@ -157,6 +186,7 @@ get_code (KsWireFault fault)
   case KS_WIRE_FAULT_VARIANT:
   case KS_WIRE_FAULT_NO_VIDEO:
   case KS_WIRE_FAULT_CODEC:
+  case KS_WIRE_FAULT_OLD_OFFICE:
     return KS_MEDIA_ERROR_UNKNOWN_TYPE;
   case KS_WIRE_FAULT_NO_INDEX:
   case KS_WIRE_FAULT_DAMAGED:
@@ -171,15 +201,18 @@ get_code (KsWireFault fault)
   case KS_WIRE_FAULT_PAGES:
   case KS_WIRE_FAULT_MEMORY:
   case KS_WIRE_FAULT_FRAMES:
+  case KS_WIRE_FAULT_UNPACKED:
     return KS_MEDIA_ERROR_TOO_LARGE;
   case KS_WIRE_FAULT_EMPTY:
     return KS_MEDIA_ERROR_EMPTY;
   case KS_WIRE_FAULT_CONFINED:
   case KS_WIRE_FAULT_DECODER:
+  case KS_WIRE_FAULT_LANGUAGE:
     return KS_MEDIA_ERROR_WORKER;
   case KS_WIRE_FAULT_READ:
   case KS_WIRE_FAULT_NO_PAGE:
   case KS_WIRE_FAULT_CAMERA:
+  case KS_WIRE_FAULT_NO_PICTURE:
     break;
   }
   return KS_MEDIA_ERROR_FAILED;

@@ -125,7 +125,7 @@ ks_wire_parse_request (const guint8 *data, gsize n, guint n_fd, KsWireRequest *o
   fits = take_sampling (&c, (KsWireOperation)operation, &out->sampling);
   if (!c.ok || !fits || magic != REQUEST_MAGIC || n_fd != 1)
     return FALSE;
-  if (operation < KS_WIRE_LOAD || operation > KS_WIRE_CAPTURE)
+  if (operation < KS_WIRE_LOAD || operation > KS_WIRE_SCAN_TEXT)
     return FALSE;
   out->operation = (KsWireOperation)operation;
   if (operation != KS_WIRE_RENDER ? out->page != 0 : out->page >= KS_WIRE_MAX_PAGES)
@@ -163,6 +163,9 @@ ks_wire_build_answer (const KsWireAnswer *answer, guint8 *out)
     put (out, &at, answer->warnings, 4);
     put (out, &at, answer->n_pages, 4);
     put (out, &at, answer->n_pages_without_text, 4);
+    put (out, &at, answer->n_pictures, 4);
+    put (out, &at, answer->confidence, 4);
+    put (out, &at, answer->n_left_out, 4);
     put (out, &at, answer->n_bytes, 8);
     memcpy (out + at, answer->encoding, sizeof answer->encoding);
     at += sizeof answer->encoding;
@@ -185,6 +188,9 @@ ks_wire_build_answer (const KsWireAnswer *answer, guint8 *out)
     put (out, &at, (guint64)answer->duration_us, 8);
     put (out, &at, answer->n_frames, 4);
     put (out, &at, answer->has_sound ? 1 : 0, 4);
+    break;
+  case KS_WIRE_ANSWER_PART:
+    put (out, &at, answer->n_bytes, 8);
     break;
   case KS_WIRE_DONE:
     break;
@@ -209,6 +215,23 @@ is_encoding (const char *name, gsize n)
   return TRUE;
 }
 
+/* Each kind of text has facts of its own, and none of another's. */
+static gboolean
+has_right_facts (const KsWireAnswer *text)
+{
+  gboolean is_scan = text->what == KS_WIRE_SCAN, is_pdf = text->what == KS_WIRE_PDF;
+
+  if (text->what == KS_WIRE_TEXT ? text->encoding[0] == '\0' : text->encoding[0] != '\0')
+    return FALSE;
+  if (is_pdf ? text->n_pages == 0 : text->n_pages != 0)
+    return FALSE;
+  if (text->n_pictures > (text->what == KS_WIRE_DOCUMENT ? KS_WIRE_MAX_PAGES : 0))
+    return FALSE;
+  if (text->confidence > (is_scan ? 100 : 0) || (text->n_left_out > 0 && !is_scan))
+    return FALSE;
+  return is_scan || is_pdf || text->what == KS_WIRE_TEXT || text->what == KS_WIRE_DOCUMENT;
+}
+
 static gboolean
 take_text (Cursor *c, KsWireAnswer *out)
 {
@@ -216,18 +239,17 @@ take_text (Cursor *c, KsWireAnswer *out)
   out->warnings = take32 (c);
   out->n_pages = take32 (c);
   out->n_pages_without_text = take32 (c);
+  out->n_pictures = take32 (c);
+  out->confidence = take32 (c);
+  out->n_left_out = take32 (c);
   out->n_bytes = take (c, 8);
   if (c->n - c->at < sizeof out->encoding)
     return FALSE;
   memcpy (out->encoding, c->data + c->at, sizeof out->encoding);
   c->at += sizeof out->encoding;
-  if (!is_encoding (out->encoding, sizeof out->encoding) || out->warnings > KS_WIRE_WARN_ALL ||
-      out->n_bytes > KS_MEDIA_MAX_TEXT_BYTES || out->n_pages > KS_WIRE_MAX_PAGES ||
-      out->n_pages_without_text > out->n_pages)
-    return FALSE;
-  if (out->what == KS_WIRE_TEXT)
-    return out->n_pages == 0 && out->encoding[0] != '\0';
-  return out->what == KS_WIRE_PDF && out->n_pages > 0 && out->encoding[0] == '\0';
+  return is_encoding (out->encoding, sizeof out->encoding) && out->warnings <= KS_WIRE_WARN_ALL &&
+         out->n_bytes <= KS_MEDIA_MAX_TEXT_BYTES && out->n_pages <= KS_WIRE_MAX_PAGES &&
+         out->n_pages_without_text <= out->n_pages && has_right_facts (out);
 }
 
 static gboolean
@@ -302,6 +324,10 @@ ks_wire_parse_answer (const guint8 *data, gsize n, guint n_fd, KsWireAnswer *out
   case KS_WIRE_ANSWER_VIDEO:
     fits = take_video (&c, out);
     break;
+  case KS_WIRE_ANSWER_PART:
+    out->n_bytes = take (&c, 8);
+    fits = out->n_bytes > 0 && out->n_bytes <= KS_WIRE_MAX_PART_BYTES;
+    break;
   case KS_WIRE_DONE:
     fits = TRUE;
     break;
@@ -309,7 +335,8 @@ ks_wire_parse_answer (const guint8 *data, gsize n, guint n_fd, KsWireAnswer *out
     return FALSE;
   }
   return fits && c.ok && c.at == n &&
-         n_fd == (type == KS_WIRE_ANSWER_TEXT || type == KS_WIRE_ANSWER_PIXELS);
+         n_fd == (type == KS_WIRE_ANSWER_TEXT || type == KS_WIRE_ANSWER_PIXELS ||
+                  type == KS_WIRE_ANSWER_PART);
 }
 
 gboolean

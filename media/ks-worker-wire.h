@@ -18,23 +18,26 @@ G_BEGIN_DECLS
 #define KS_WIRE_MAX_SIDE_PX 8192u /* of a picture that is handed over */
 #define KS_WIRE_MAX_PAGES 1000000u
 #define KS_WIRE_MAX_TOTAL_BYTES (G_GUINT64_CONSTANT (1) << 30) /* of all pictures of a request */
-#define KS_WIRE_SOCKET_FD 3                                    /* the worker's end */
+#define KS_WIRE_MAX_PART_BYTES (256u << 20)
+#define KS_WIRE_SOCKET_FD 3   /* the worker's end */
+#define KS_WIRE_SCAN_HEAD 16u /* bytes before the rows of SCAN_TEXT: "KSPX", width, height, 0 */
 
 typedef enum {
   KS_WIRE_LOAD = 1,
-  KS_WIRE_RENDER, /* a page of a PDF */
-  KS_WIRE_FRAMES, /* of a video */
-  KS_WIRE_CAPTURE /* the file is a camera */
+  KS_WIRE_RENDER,   /* a page of a PDF as pixels, or a picture of a document as its bytes */
+  KS_WIRE_FRAMES,   /* of a video */
+  KS_WIRE_CAPTURE,  /* the file is a camera */
+  KS_WIRE_SCAN_TEXT /* the file is pixels: the text in them */
 } KsWireOperation;
 
 typedef struct {
   KsWireOperation operation;
   guint32 page; /* RENDER */
   guint32 max_side_px;
-  guint32 cpu_s;            /* processor time, after it the kernel ends the worker */
-  guint64 memory_bytes;     /* address space */
-  KsMediaSampling sampling; /* FRAMES, as ks_sampling_clamp() makes it */
-  char password[KS_WIRE_MAX_PASSWORD + 1];
+  guint32 cpu_s;                           /* processor time, after it the kernel ends the worker */
+  guint64 memory_bytes;                    /* address space */
+  KsMediaSampling sampling;                /* FRAMES, as ks_sampling_clamp() makes it */
+  char password[KS_WIRE_MAX_PASSWORD + 1]; /* SCAN_TEXT: the languages, "deu+eng" */
 } KsWireRequest;
 
 typedef enum {
@@ -60,7 +63,11 @@ typedef enum {
   KS_WIRE_FAULT_CODEC,    /* a video in a coding that is not known */
   KS_WIRE_FAULT_FRAMES,   /* the frames asked for are over KS_WIRE_MAX_TOTAL_BYTES */
   KS_WIRE_FAULT_CAMERA,   /* a = errno */
-  KS_WIRE_FAULT_LAST = KS_WIRE_FAULT_CAMERA
+  KS_WIRE_FAULT_UNPACKED, /* an archive unpacks to more than a MiB */
+  KS_WIRE_FAULT_NO_PICTURE, /* a = picture that was asked for, b = pictures */
+  KS_WIRE_FAULT_OLD_OFFICE, /* an Office file in its old form, or an encrypted one */
+  KS_WIRE_FAULT_LANGUAGE,   /* SCAN_TEXT: the language data are missing */
+  KS_WIRE_FAULT_LAST = KS_WIRE_FAULT_LANGUAGE
 } KsWireFault;
 
 typedef enum {
@@ -68,7 +75,9 @@ typedef enum {
   KS_WIRE_PDF,
   KS_WIRE_IMAGE,
   KS_WIRE_TEXT,
-  KS_WIRE_VIDEO /* sound without pictures as well */
+  KS_WIRE_VIDEO,    /* sound without pictures as well */
+  KS_WIRE_DOCUMENT, /* text with pictures: DOCX, PPTX, ODT, ODP, EPUB, HTML */
+  KS_WIRE_SCAN      /* text in pixels */
 } KsWireWhat;
 
 typedef enum {
@@ -88,7 +97,8 @@ typedef enum {
   KS_WIRE_WARN_FEWER = 1 << 6,      /* more frames were wished for than may be taken */
   KS_WIRE_WARN_OVER_WHITE = 1 << 7, /* what is see-through was laid over white */
   KS_WIRE_WARN_SEVERAL = 1 << 8,    /* only the first of a file's pictures was taken */
-  KS_WIRE_WARN_ALL = (1 << 9) - 1
+  KS_WIRE_WARN_PARTS = 1 << 9,      /* some parts of a document could not be read */
+  KS_WIRE_WARN_ALL = (1 << 10) - 1
 } KsWireWarning;
 
 typedef enum {
@@ -97,7 +107,8 @@ typedef enum {
   KS_WIRE_ANSWER_TEXT,   /* with a descriptor */
   KS_WIRE_ANSWER_PIXELS, /* with a descriptor */
   KS_WIRE_DONE,          /* the last one */
-  KS_WIRE_ANSWER_VIDEO   /* what a video is, before its frames */
+  KS_WIRE_ANSWER_VIDEO,  /* what a video is, before its frames */
+  KS_WIRE_ANSWER_PART    /* with a descriptor: a picture of a document as it lies in it */
 } KsWireType;
 
 typedef struct {
@@ -105,11 +116,13 @@ typedef struct {
   guint32 n_done, n_total;               /* PROGRESS, n_done <= n_total */
   KsWireFault fault;                     /* FAULT */
   guint32 a, b;                          /* FAULT */
-  KsWireWhat what;                       /* TEXT: PDF or TEXT; PIXELS: PDF, IMAGE or VIDEO */
+  KsWireWhat what;                       /* TEXT: not IMAGE, VIDEO; PIXELS: PDF, IMAGE, VIDEO */
   guint32 warnings;                      /* TEXT, PIXELS, VIDEO: KsWireWarning */
   guint32 n_pages;                       /* TEXT of a PDF */
   guint32 n_pages_without_text;          /* TEXT of a PDF, at most n_pages */
-  guint64 n_bytes;                       /* TEXT: length; PIXELS: 4 * width_px * height_px */
+  guint32 n_pictures;                    /* TEXT of a document */
+  guint32 confidence, n_left_out;        /* TEXT of a scan: percent; lines that are too doubtful */
+  guint64 n_bytes;                       /* TEXT, PART: length; PIXELS: 4 * width_px * height_px */
   char encoding[32];                     /* TEXT of a text file: letters, digits, - _ */
   guint32 width_px, height_px;           /* PIXELS as they are handed over */
   guint32 full_width_px, full_height_px; /* PIXELS before scaling; VIDEO the right way up */

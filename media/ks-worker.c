@@ -44,6 +44,7 @@ ks_worker_result_clear (KsWorkerResult *result)
   g_clear_pointer (&result->text, g_free);
   g_clear_pointer (&result->pixels, ks_pixels_unref);
   g_clear_pointer (&result->frames, g_ptr_array_unref);
+  g_clear_pointer (&result->part, g_bytes_unref);
   g_clear_pointer (&result->lost, g_free);
   result->has_text = result->has_pixels = result->has_video = FALSE;
 }
@@ -265,6 +266,30 @@ map_result (int fd, gsize n)
   return g_bytes_new_with_free_func (data, n, mapping_free, mapping);
 }
 
+/* Pixels become text of a scan, files all other text; nothing becomes both. */
+static gboolean
+is_text_due (const Run *run, const KsWireAnswer *answer)
+{
+  KsWireOperation operation = run->job->operation;
+
+  if (run->result.has_text || run->result.has_pixels || run->result.has_video ||
+      run->result.part != NULL)
+    return FALSE;
+  return answer->what == KS_WIRE_SCAN ? operation == KS_WIRE_SCAN_TEXT : operation == KS_WIRE_LOAD;
+}
+
+static gboolean
+take_part (Run *run, const KsWireAnswer *answer, int fd)
+{
+  KsWorkerResult *result = &run->result;
+
+  if (result->part != NULL || result->has_text || result->has_pixels ||
+      run->job->operation != KS_WIRE_RENDER)
+    return FALSE;
+  result->part = map_result (fd, (gsize)answer->n_bytes);
+  return result->part != NULL;
+}
+
 static gboolean
 take_text (Run *run, const KsWireAnswer *answer, int fd)
 {
@@ -273,8 +298,7 @@ take_text (Run *run, const KsWireAnswer *answer, int fd)
   gsize n = 0;
   const char *data = bytes != NULL ? g_bytes_get_data (bytes, &n) : NULL;
 
-  if (bytes == NULL || result->has_text || result->has_pixels || result->has_video ||
-      run->job->operation != KS_WIRE_LOAD ||
+  if (bytes == NULL || !is_text_due (run, answer) ||
       !g_utf8_validate_len (data != NULL ? data : "", n, NULL))
     return FALSE;
   result->text = g_try_malloc (n + 1);
@@ -298,8 +322,9 @@ is_due (const Run *run, const KsWireAnswer *answer)
 
   switch (answer->what) {
   case KS_WIRE_PDF:
-    return !result->has_pixels && (result->has_text ? result->answer_text.what == KS_WIRE_PDF
-                                                    : operation == KS_WIRE_RENDER);
+    return !result->has_pixels &&
+           (result->has_text ? result->answer_text.what == KS_WIRE_PDF
+                             : operation == KS_WIRE_RENDER && result->part == NULL);
   case KS_WIRE_IMAGE:
     return !result->has_pixels && !result->has_text && !result->has_video &&
            (operation == KS_WIRE_LOAD || operation == KS_WIRE_CAPTURE);
@@ -396,10 +421,13 @@ take_answer (Run *run, gboolean *out_last, GError **error)
     ok = take_text (run, &answer, fd);
   } else if (answer.type == KS_WIRE_ANSWER_PIXELS) {
     ok = take_pixels (run, &answer, fd);
+  } else if (answer.type == KS_WIRE_ANSWER_PART) {
+    ok = take_part (run, &answer, fd);
   } else if (answer.type == KS_WIRE_ANSWER_VIDEO) {
     ok = take_video (run, &answer);
   } else if (answer.type == KS_WIRE_DONE) {
-    ok = run->result.has_text || run->result.has_pixels || run->result.frames != NULL;
+    ok = run->result.has_text || run->result.has_pixels || run->result.frames != NULL ||
+         run->result.part != NULL;
     *out_last = TRUE;
   }
   if (fd >= 0)

@@ -45,6 +45,7 @@ typedef struct {
   char *text;
   KsPixels *pixels;
   GPtrArray *frames; /* NULL = none came */
+  GBytes *part;      /* bytes of a document's picture, not looked at yet; NULL = none came */
   char *lost;        /* why the picture beside a text did not come, else NULL */
 } KsWorkerResult;
 

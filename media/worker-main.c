@@ -83,23 +83,38 @@ look (KsLoaderJob *job)
     ks_answer_fault (KS_WIRE_FAULT_EMPTY, KS_WIRE_FILE, 0);
   kind = ks_sniff (head, (gsize)n_head);
   job->what = kind->what;
-  if (operation == KS_WIRE_RENDER && job->what != KS_WIRE_PDF)
+  if (operation == KS_WIRE_RENDER && job->what != KS_WIRE_PDF && job->what != KS_WIRE_DOCUMENT)
     ks_answer_fault (KS_WIRE_FAULT_NO_PAGES, 0, 0);
   if (operation == KS_WIRE_FRAMES && job->what != KS_WIRE_VIDEO)
     ks_answer_fault (KS_WIRE_FAULT_NO_VIDEO, job->what, 0);
   return kind;
 }
 
+/* Some requests say by themselves what is to be done, whatever the file begins with. */
+static const KsSniff *
+find_kind (KsLoaderJob *job)
+{
+  static const KsSniff camera = {KS_WIRE_IMAGE, "keepsake-camera.so"};
+  static const KsSniff scan = {KS_WIRE_SCAN, "keepsake-ocr.so"};
+
+  if (job->request->operation == KS_WIRE_CAPTURE)
+    return &camera;
+  if (job->request->operation != KS_WIRE_SCAN_TEXT)
+    return look (job);
+  /* Tesseract's threads: none may be started here, and its library asks when it is loaded. */
+  g_setenv ("OMP_THREAD_LIMIT", "1", TRUE);
+  return &scan;
+}
+
 int
 main (void)
 {
-  static const KsSniff camera = {KS_WIRE_IMAGE, "keepsake-camera.so"};
   g_autoptr (GPtrArray) paths = g_ptr_array_new_with_free_func (g_free);
   KsWireRequest request;
   gpointer state = NULL;
   KsLoaderJob job = {.request = &request, .what = KS_WIRE_IMAGE, .state = &state};
   const KsLoader *loader;
-  const KsSniff *kind = &camera;
+  const KsSniff *kind;
   KsWireStep step;
   int code;
 
@@ -109,8 +124,7 @@ main (void)
   code = ks_sandbox_limit (&request);
   if (code != 0)
     ks_answer_fault (KS_WIRE_FAULT_CONFINED, KS_WIRE_STEP_LIMITS, (guint32)code);
-  if (request.operation != KS_WIRE_CAPTURE) /* a camera's file has no beginning */
-    kind = look (&job);
+  kind = find_kind (&job);
   loader = kind->module == NULL ? &ks_text_loader : load_module (kind);
   loader->prepare (&job, paths);
   code = ks_sandbox_confine (paths, loader->may_thread, &step);

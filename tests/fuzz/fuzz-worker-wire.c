@@ -52,6 +52,8 @@ check_answer(const uint8_t *data, size_t n, guint n_fd)
   else if (answer.type == KS_WIRE_ANSWER_VIDEO)
     require(n_fd == 0 && answer.n_frames > 0 && answer.duration_us >= 0 &&
             answer.full_width_px > 0 && answer.full_width_px <= G_MAXINT);
+  else if (answer.type == KS_WIRE_ANSWER_PART)
+    require(n_fd == 1 && answer.n_bytes > 0 && answer.n_bytes <= KS_WIRE_MAX_PART_BYTES);
   else
     require(n_fd == 0 && answer.n_done <= answer.n_total);
   require(ks_wire_build_answer(&answer, again) == n && memcmp(again, data, n) == 0);

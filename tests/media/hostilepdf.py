@@ -368,6 +368,26 @@ def recursive_glyph():
     return pdf.finish()
 
 
+def square():
+    pdf = Pdf()
+    pdf.add_page("10 10 500 500 re f")
+    return pdf.finish()
+
+
+def scanned(first, second):
+    """Page 1 has text; the letters of page 2 are shapes only: its table says that all of them are blanks."""
+    pdf = Pdf()
+    pdf.add_text_page(first)
+    blanks = "\n".join(f"<{i:02x}> <0020>" for i in range(0x20, 0x7f))
+    table = pdf.add_stream(
+        ("/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /T def\n"
+         "1 begincodespacerange <00> <ff> endcodespacerange\n"
+         f"95 beginbfchar\n{blanks}\nendbfchar endcmap end end").encode())
+    font = pdf.add(f"<</Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode {table} 0 R>>")
+    pdf.add_page(f"BT /F2 24 Tf 72 700 Td ({second}) Tj ET", resources=f"/Font <</F2 {font} 0 R>>")
+    return pdf.finish()
+
+
 def with_actions():
     """Everything that a viewer might do by itself; here nothing of it may happen."""
     pdf = Pdf()

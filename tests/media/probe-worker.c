@@ -141,6 +141,7 @@ main (void)
   gboolean may_thread;
   g_autofree char *folder = NULL;
   guint8 data[KS_WIRE_MAX_BYTES];
+  KsWireAnswer facts = {.what = KS_WIRE_TEXT, .encoding = "UTF-8"};
   KsWireRequest request;
   KsWireStep step;
   guint n_fd;
@@ -162,6 +163,7 @@ main (void)
   try_processes (out);
   try_machine (out);
   note_limits (out, landlock);
-  ks_answer_text (out->str, out->len, "UTF-8", 0, 0, 0);
+  facts.n_bytes = out->len;
+  ks_answer_text (&facts, out->str);
   ks_answer_done ();
 }

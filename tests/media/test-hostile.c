@@ -90,7 +90,7 @@ check_pixels (const char *group, KsPixels *pixels)
 static void
 check_result (const char *group, const KsMediaResult *result)
 {
-  static const char *const kinds[] = {"text", "pdf", "image"};
+  static const char *const kinds[] = {"text", "pdf", "image", "video", "document"};
   g_autofree char *expect = dup_key (group, "expect");
 
   if (!is_expected (expect, kinds[result->kind]))
@@ -108,6 +108,7 @@ check_result (const char *group, const KsMediaResult *result)
     g_test_fail_printf ("%s: warns: %s", group, result->warning);
   check_number (group, "pages", result->n_pages);
   check_number (group, "blank", result->n_pages_without_text);
+  check_number (group, "pictures", result->n_pictures);
   check_size (group, "size", result->width_px, result->height_px);
   check_pixels (group, result->pixels);
 }

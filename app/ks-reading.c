@@ -1,6 +1,6 @@
 /* ks-reading.c - see ks-reading.h.
  * Words: pages= one letter a page, frames=count:N | every:USEC:N | scenes:PERMILLE:N, taken=N
- * (frames of it), ocr. */
+ * (frames of it), no-pictures, ocr. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/ks-reading.h"
 
@@ -73,6 +73,8 @@ ks_reading_parse (const char *text)
       parse_frames (reading, word + strlen ("frames="));
     else if (g_str_has_prefix (word, "taken="))
       reading->n_frames = (guint)parse_number (word + strlen ("taken="), KS_MEDIA_MAX_FRAMES);
+    else if (g_str_equal (word, "no-pictures"))
+      reading->no_pictures = TRUE;
     else if (g_str_equal (word, "ocr"))
       reading->ocr = TRUE;
   }
@@ -126,6 +128,8 @@ ks_reading_format (const KsReading *reading)
     format_frames (out, reading);
   if (reading->n_frames > 0)
     g_string_append_printf (out, " taken=%u", reading->n_frames);
+  if (reading->no_pictures)
+    g_string_append (out, " no-pictures");
   if (reading->ocr)
     g_string_append (out, " ocr");
   text = out->len > 0 ? g_strdup (out->str + 1) : NULL;

@@ -23,6 +23,7 @@ typedef struct {
   gboolean has_frames;
   KsMediaSampling sampling; /* of a video, with has_frames */
   guint n_frames;           /* that it gives; 0 = not known */
+  gboolean no_pictures;     /* of a document: its text alone */
   gboolean ocr;             /* the text blob is what was recognised in a picture */
 } KsReading;
 

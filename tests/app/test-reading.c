@@ -16,14 +16,15 @@ test_round_trip (void)
   ks_reading_set_page (reading, 4, 1, KS_PAGE_PICTURE);
   ks_reading_set_page (reading, 4, 2, KS_PAGE_BOTH);
   ks_reading_set_page (reading, 4, 3, KS_PAGE_NONE);
-  reading->ocr = TRUE;
+  reading->no_pictures = reading->ocr = TRUE;
   words = ks_reading_format (reading);
-  g_assert_cmpstr (words, ==, "pages=tib- ocr");
+  g_assert_cmpstr (words, ==, "pages=tib- no-pictures ocr");
   again = ks_reading_parse (words);
   for (guint page = 0; page < 4; page++)
     g_assert_cmpint (ks_reading_get_page (again, page), ==, ks_reading_get_page (reading, page));
   g_assert_cmpint (ks_reading_get_page (again, 2), ==, KS_PAGE_BOTH);
   g_assert_cmpint (ks_reading_get_page (again, 4), ==, KS_PAGE_TEXT);
+  g_assert_true (again->no_pictures);
   g_assert_true (again->ocr);
 }
 

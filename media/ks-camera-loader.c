@@ -4,7 +4,7 @@
  * data does harm, comes behind it.  Pictures before the last are thrown away: cameras need about a
  * second to find the light.  Source: docs/adr/0016-camera-without-libavdevice.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "media/ks-frame-picture.h"
+#include "media/ks-image-output.h"
 #include "media/ks-loader.h"
 
 #include <errno.h>
@@ -235,10 +235,10 @@ point_at_pixels (const Shot *shot, AVFrame *frame)
 static void
 run (const KsLoaderJob *job)
 {
-  KsFramePicture picture = {.max_side_px = job->request->max_side_px, .orientation = 1};
   KsWireAnswer sizes = {.what = KS_WIRE_IMAGE};
   const Shot *shot = *job->state;
   AVFrame *frame = av_frame_alloc ();
+  guint8 *pixels;
 
   if (frame == NULL)
     ks_answer_fault (KS_WIRE_FAULT_MEMORY, 0, 0);
@@ -246,7 +246,8 @@ run (const KsLoaderJob *job)
     decode (shot, frame);
   else
     point_at_pixels (shot, frame);
-  ks_answer_pixels (&sizes, ks_frame_convert (&picture, frame, &sizes));
+  pixels = ks_image_make_pixels (frame, job->request->max_side_px, 1, &sizes);
+  ks_answer_pixels (&sizes, pixels);
 }
 
 const KsLoader KS_LOADER_SYMBOL = {prepare, run, FALSE};

@@ -1,5 +1,5 @@
-/* ks-frame-picture.h - a decoder's frame as RGBA: scaled, with square pixels, the right way up.
- * Inside the worker only.  Many frames of one video share one converter. */
+/* ks-frame-picture.h - a video's frame as RGBA: scaled, with square pixels, the right way up.
+ * Inside the worker only. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -11,9 +11,8 @@ G_BEGIN_DECLS
 
 typedef struct {
   guint max_side_px;
-  guint orientation;      /* as in EXIF: 1 to 8 */
-  AVRational aspect;      /* of a pixel, width to height; 0/1 = square */
-  struct SwsContext *sws; /* kept from frame to frame; starts as NULL */
+  guint orientation; /* as in EXIF: 1 to 8 */
+  AVRational aspect; /* of a pixel, width to height; 0/1 = square */
 } KsFramePicture;
 
 /* The EXIF orientation that a display matrix (9 numbers, as in libavutil/display.h) means; shears
@@ -23,6 +22,6 @@ guint ks_frame_orientation (const gint32 *matrix);
 void ks_frame_full_size (const KsFramePicture *self, guint width, guint height, KsWireAnswer *out);
 /* 4 * out->width_px * out->height_px bytes (g_free); sets out's sizes.  Ends the worker with a
  * fault when there is no memory or no way. */
-guint8 *ks_frame_convert (KsFramePicture *self, const AVFrame *frame, KsWireAnswer *out);
+guint8 *ks_frame_convert (const KsFramePicture *self, const AVFrame *frame, KsWireAnswer *out);
 
 G_END_DECLS

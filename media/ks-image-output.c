@@ -65,11 +65,9 @@ ks_image_lay_over_white (guint8 *rgba, gsize stride, guint width, guint height,
 }
 
 static guint
-scale_side (int side, int longest, guint max)
+scale_side (guint side, guint longest, guint max)
 {
-  guint64 scaled = (guint)longest <= max
-                       ? (guint64)side
-                       : ((guint64)side * max + (guint)longest / 2) / (guint)longest;
+  guint64 scaled = longest <= max ? side : ((guint64)side * max + longest / 2) / longest;
 
   return scaled < 1 ? 1 : (guint)scaled;
 }
@@ -177,8 +175,15 @@ lay_frame_over_white (AVFrame *frame, gboolean *out_any)
 guint8 *
 ks_image_make_pixels (AVFrame *frame, guint max_side_px, guint orientation, KsWireAnswer *out)
 {
-  int full_width = frame->width, full_height = frame->height;
-  int longest = MAX (full_width, full_height);
+  return ks_image_make_stretched (frame, (guint)frame->width, (guint)frame->height, max_side_px,
+                                  orientation, out);
+}
+
+guint8 *
+ks_image_make_stretched (AVFrame *frame, guint full_width, guint full_height, guint max_side_px,
+                         guint orientation, KsWireAnswer *out)
+{
+  guint longest = MAX (full_width, full_height);
   guint width = scale_side (full_width, longest, max_side_px);
   guint height = scale_side (full_height, longest, max_side_px);
   gboolean swapped = orientation >= 5, see_through = FALSE, as_it_is;
@@ -186,7 +191,7 @@ ks_image_make_pixels (AVFrame *frame, guint max_side_px, guint orientation, KsWi
   guint8 *rows, *turned;
   gsize stride;
 
-  as_it_is = is_plain_rgba (flat) && width == (guint)full_width && height == (guint)full_height;
+  as_it_is = is_plain_rgba (flat) && width == (guint)flat->width && height == (guint)flat->height;
   if (as_it_is) {
     rows = flat->data[0];
     stride = (gsize)flat->linesize[0];
@@ -195,8 +200,8 @@ ks_image_make_pixels (AVFrame *frame, guint max_side_px, guint orientation, KsWi
   }
   out->width_px = swapped ? height : width;
   out->height_px = swapped ? width : height;
-  out->full_width_px = (guint32)(swapped ? full_height : full_width);
-  out->full_height_px = (guint32)(swapped ? full_width : full_height);
+  out->full_width_px = swapped ? full_height : full_width;
+  out->full_height_px = swapped ? full_width : full_height;
   if (see_through)
     out->warnings |= KS_WIRE_WARN_OVER_WHITE;
   turned = turn (rows, stride, width, height, orientation);

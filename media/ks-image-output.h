@@ -33,5 +33,9 @@ gboolean ks_image_lay_over_white (guint8 *rgba, gsize stride, guint width, guint
  * something was see-through.  The frame's own pixels may be changed and given back. (g_free) */
 guint8 *ks_image_make_pixels (AVFrame *frame, guint max_side_px, guint orientation,
                               KsWireAnswer *out);
+/* The same of a frame whose pixels are not square: before it is scaled down and turned it is to
+ * look as if it had full_width x full_height. */
+guint8 *ks_image_make_stretched (AVFrame *frame, guint full_width, guint full_height,
+                                 guint max_side_px, guint orientation, KsWireAnswer *out);
 
 G_END_DECLS

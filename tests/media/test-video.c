@@ -1,6 +1,7 @@
 /* test-video.c - what videos give: facts, the frames wished for, their real times, the right way
  * up; and what cut, unfinished, silent and hostile ones give.  The files: make-videos.c. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "media/ks-worker.h"
 #include "tests/media/media-fixture.h"
 
 #include <fcntl.h>
@@ -430,6 +431,57 @@ test_too_many_bytes (void)
   assert_no_children ();
 }
 
+static gboolean
+run_within (const char *name, guint mib, guint side_px, GError **error)
+{
+  g_autofree char *path = dup_path (name);
+  KsWorkerLimits limits = ks_worker_default_limits;
+  KsWorkerJob job = {.name = name,
+                     .operation = KS_WIRE_FRAMES,
+                     .max_side_px = side_px,
+                     .sampling = {.mode = KS_MEDIA_SAMPLE_COUNT, .n_frames = 4},
+                     .limits = &limits};
+  KsWorkerResult got;
+  gboolean ok;
+
+  limits.memory_bytes = (guint64)mib << 20;
+  job.fd = open (path, O_RDONLY | O_CLOEXEC);
+  g_assert_cmpint (job.fd, >=, 0);
+  ok = ks_worker_run (&job, NULL, &got, error);
+  if (ok)
+    ks_worker_result_clear (&got);
+  close (job.fd);
+  assert_no_children ();
+  return ok;
+}
+
+/* A small video needs 256 MiB of address space at most, most of it the libraries; one that needs
+ * more than it may is refused with the limit named. */
+static void
+test_memory (void)
+{
+#ifdef __SANITIZE_ADDRESS__
+  g_test_skip ("AddressSanitizer reserves terabytes: the address space is not limited here");
+#else
+  static const char *const names[] = {"plain.mp4", "late.ts",  "h264.mp4",
+                                      "h265.mp4",  "vp9.webm", "av1.mp4"};
+  g_autofree char *path = dup_path ("large.y4m");
+  g_autoptr (GError) error = NULL;
+
+  for (guint i = 0; i < G_N_ELEMENTS (names); i++)
+    if (exists (names[i])) {
+      run_within (names[i], 256, 256, &error);
+      g_assert_no_error (error);
+    }
+  write_large (path);
+  g_assert_false (run_within ("large.y4m", 256, 8192, &error));
+  g_assert_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_TOO_LARGE);
+  g_assert_nonnull (strstr (error->message, "256 MiB"));
+  g_clear_error (&error);
+  g_assert_true (run_within ("large.y4m", 768, 8192, &error));
+#endif
+}
+
 static guint32
 next_random (guint32 *state)
 {
@@ -487,6 +539,7 @@ main (int argc, char **argv)
   g_test_add_func ("/video/cut", test_cut);
   g_test_add_func ("/video/refused", test_refused);
   g_test_add_func ("/video/too-many-bytes", test_too_many_bytes);
+  g_test_add_func ("/video/memory", test_memory);
   g_test_add_func ("/video/broken", test_broken);
   code = g_test_run ();
   remove_tree (folder);

@@ -31,7 +31,10 @@ get_icon_name (KsAttachment *attachment)
   switch (ks_attachment_get_kind (attachment)) {
   case KS_ATTACHMENT_IMAGE:
     return "image-x-generic-symbolic";
+  case KS_ATTACHMENT_VIDEO:
+    return "video-x-generic-symbolic";
   case KS_ATTACHMENT_PDF:
+  case KS_ATTACHMENT_DOCUMENT:
     return "x-office-document-symbolic";
   case KS_ATTACHMENT_TEXT:
   default:

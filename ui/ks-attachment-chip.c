@@ -5,6 +5,7 @@
 #include "ui/ks-compat.h"
 #include "ui/ks-image-viewer.h"
 #include "ui/ks-memory-words.h"
+#include "ui/ks-reading-choice.h"
 #include "ui/ks-resource.h"
 #include "ui/ks-texture.h"
 
@@ -26,6 +27,7 @@ struct _KsAttachmentChip {
   GtkWidget *lock;
   GtkEditable *password;
   GtkWidget *unlock_button;
+  GtkMenuButton *reading_button;
   GtkWidget *remove_button;
 
   KsChat *chat;
@@ -79,10 +81,37 @@ dup_tokens (KsAttachmentChip *self)
                           tokens);
 }
 
+/* Whether the model looks at it, for what can be looked at. */
+static char *
+dup_seen (KsAttachmentChip *self)
+{
+  guint n_picture = ks_pending_attachment_get_n_pictures (self->attachment);
+  KsAttachmentKind kind = ks_pending_attachment_get_kind (self->attachment);
+  g_autofree char *count = ks_words_count (n_picture);
+
+  if (self->library == NULL || ks_library_get_model_state (self->library) != KS_MODEL_READY)
+    return NULL;
+  if (kind == KS_ATTACHMENT_VIDEO && n_picture > 0)
+    return g_strdup_printf (ngettext ("%s frame is seen; the sound is not heard",
+                                      "%s frames are seen; the sound is not heard", n_picture),
+                            count);
+  if (kind == KS_ATTACHMENT_IMAGE && n_picture > 0)
+    return g_strdup (_ ("Seen by the model"));
+  if (n_picture > 0)
+    return g_strdup_printf (
+        ngettext ("%s picture in it is seen", "%s pictures in it are seen", n_picture), count);
+  if (kind != KS_ATTACHMENT_IMAGE && kind != KS_ATTACHMENT_VIDEO)
+    return NULL;
+  return g_strdup (ks_library_can_see (self->library)
+                       ? _ ("Not seen by the model")
+                       : _ ("Not seen: this model cannot see pictures"));
+}
+
 static char *
 dup_ready (KsAttachmentChip *self)
 {
   const char *warning = ks_pending_attachment_get_warning (self->attachment);
+  char *seen = dup_seen (self);
   g_autofree char *pages = dup_pages (self);
   g_autofree char *tokens = dup_tokens (self);
   g_autoptr (GPtrArray) lines = g_ptr_array_new_with_free_func (g_free);
@@ -92,9 +121,8 @@ dup_ready (KsAttachmentChip *self)
     g_ptr_array_add (lines, g_strdup_printf (C_ ("pages and tokens", "%s · %s"), pages, tokens));
   else if (pages != NULL || tokens != NULL)
     g_ptr_array_add (lines, g_strdup (pages != NULL ? pages : tokens));
-  if (ks_pending_attachment_get_kind (self->attachment) == KS_ATTACHMENT_IMAGE &&
-      self->library != NULL && !ks_library_can_see (self->library))
-    g_ptr_array_add (lines, g_strdup (_ ("This model cannot see pictures")));
+  if (seen != NULL)
+    g_ptr_array_add (lines, seen);
   if (warning != NULL)
     g_ptr_array_add (lines, g_strdup (warning));
   g_ptr_array_add (lines, NULL);
@@ -131,7 +159,10 @@ get_icon_name (KsAttachmentChip *self)
   switch (ks_pending_attachment_get_kind (self->attachment)) {
   case KS_ATTACHMENT_IMAGE:
     return "image-x-generic-symbolic";
+  case KS_ATTACHMENT_VIDEO:
+    return "video-x-generic-symbolic";
   case KS_ATTACHMENT_PDF:
+  case KS_ATTACHMENT_DOCUMENT:
     return "x-office-document-symbolic";
   default:
     return "text-x-generic-symbolic";
@@ -203,10 +234,14 @@ name_all (KsAttachmentChip *self, const char *name, const char *detail)
   g_autofree char *open = g_strdup_printf (_ ("Show %s"), name);
   g_autofree char *reading = g_strdup_printf (_ ("Reading %s"), name);
   g_autofree char *password = g_strdup_printf (_ ("Password of %s"), name);
+  g_autofree char *reading_how = g_strdup_printf (_ ("How %s is read"), name);
 
   gtk_widget_set_tooltip_text (self->remove_button, remove);
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->remove_button),
                                   GTK_ACCESSIBLE_PROPERTY_LABEL, remove, -1);
+  gtk_widget_set_tooltip_text (GTK_WIDGET (self->reading_button), reading_how);
+  gtk_accessible_update_property (GTK_ACCESSIBLE (self->reading_button),
+                                  GTK_ACCESSIBLE_PROPERTY_LABEL, reading_how, -1);
   gtk_widget_set_tooltip_text (self->open_button, open);
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->open_button), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   open, -1);
@@ -229,6 +264,9 @@ update (KsAttachmentChip *self)
   set_text (self->detail, detail, DETAIL_CHARS);
   gtk_widget_set_visible (GTK_WIDGET (self->detail), detail[0] != '\0');
   gtk_widget_set_visible (self->lock, state == KS_PENDING_PASSWORD);
+  gtk_widget_set_visible (GTK_WIDGET (self->reading_button),
+                          state == KS_PENDING_READY && self->library != NULL &&
+                              ks_reading_choice_has_any (self->library, self->attachment));
   set_class (self, "failed", state == KS_PENDING_FAILED);
   update_picture (self);
   update_progress (self);
@@ -271,6 +309,18 @@ remove_cb (KsAttachmentChip *self)
   ks_chat_remove_attachment (self->chat, self->attachment);
 }
 
+/* Made when it is wanted: most attachments are read as they are. */
+static void
+reading_cb (GtkMenuButton *button, gpointer data)
+{
+  KsAttachmentChip *self = data;
+  GtkWidget *popover = gtk_popover_new ();
+
+  gtk_popover_set_child (GTK_POPOVER (popover),
+                         ks_reading_choice_new (self->chat, self->library, self->attachment));
+  gtk_menu_button_set_popover (button, popover);
+}
+
 static void
 open_cb (KsAttachmentChip *self)
 {
@@ -309,6 +359,7 @@ ks_attachment_chip_class_init (KsAttachmentChipClass *klass)
   gtk_widget_class_bind_template_child (widget_class, KsAttachmentChip, password);
   gtk_widget_class_bind_template_child (widget_class, KsAttachmentChip, picture);
   gtk_widget_class_bind_template_child (widget_class, KsAttachmentChip, progress);
+  gtk_widget_class_bind_template_child (widget_class, KsAttachmentChip, reading_button);
   gtk_widget_class_bind_template_child (widget_class, KsAttachmentChip, remove_button);
   gtk_widget_class_bind_template_child (widget_class, KsAttachmentChip, unlock_button);
 }
@@ -319,6 +370,7 @@ ks_attachment_chip_init (KsAttachmentChip *self)
   gtk_widget_init_template (GTK_WIDGET (self));
   g_signal_connect_swapped (self->open_button, "clicked", G_CALLBACK (open_cb), self);
   g_signal_connect_swapped (self->password, "activate", G_CALLBACK (unlock_cb), self);
+  gtk_menu_button_set_create_popup_func (self->reading_button, reading_cb, self, NULL);
   g_signal_connect_swapped (self->remove_button, "clicked", G_CALLBACK (remove_cb), self);
   g_signal_connect_swapped (self->unlock_button, "clicked", G_CALLBACK (unlock_cb), self);
 }
@@ -326,8 +378,8 @@ ks_attachment_chip_init (KsAttachmentChip *self)
 static void
 watch (KsAttachmentChip *self)
 {
-  static const char *const properties[] = {"error", "kind",     "n-pages",
-                                           "name",  "n-tokens", "warning"};
+  static const char *const properties[] = {"error",    "kind",       "n-pages", "name",
+                                           "n-tokens", "n-pictures", "warning"};
 
   for (gsize i = 0; i < G_N_ELEMENTS (properties); i++) {
     g_autofree char *signal = g_strconcat ("notify::", properties[i], NULL);

@@ -27,8 +27,8 @@ struct _KsBudgetBar {
 
 G_DEFINE_FINAL_TYPE (KsBudgetBar, ks_budget_bar, GTK_TYPE_WIDGET)
 
-static const char *const part_classes[KS_BUDGET_N_PART] = {"weights", "copy",    "kv-used",
-                                                           "kv-free", "scratch", "over"};
+static const char *const part_classes[KS_BUDGET_N_PART] = {"weights", "copy", "kv-used", "kv-free",
+                                                           "scratch", "eyes", "over"};
 
 /* What the whole width stands for. */
 static double
@@ -80,7 +80,7 @@ draw_part (KsBudgetBar *self, GtkSnapshot *snapshot, KsBudgetPart part, int widt
     return;
   left = roundf ((float)(begin * width));
   right = roundf ((float)((begin + share) * width));
-  if (part < KS_BUDGET_SCRATCH && right - left > 3 * GAP_PX)
+  if (part < KS_BUDGET_EYES && right - left > 3 * GAP_PX)
     right -= GAP_PX; /* neighbours stay apart where colours are hard to tell */
   right = MAX (right, left + 1);
   if (gtk_widget_get_direction (GTK_WIDGET (self)) == GTK_TEXT_DIR_RTL) {
@@ -124,6 +124,7 @@ ks_budget_bar_set_usage (KsBudgetBar *self, const KsMemoryView *view, guint64 ta
   if (view != NULL) {
     self->bytes[KS_BUDGET_WEIGHTS] = view->weight_bytes;
     self->bytes[KS_BUDGET_COPY] = view->copy_bytes;
+    self->bytes[KS_BUDGET_EYES] = view->eyes_bytes;
     self->bytes[KS_BUDGET_KV_USED] = view->kv_used_bytes;
     self->bytes[KS_BUDGET_KV_FREE] = view->kv_budget_bytes > view->kv_used_bytes
                                          ? view->kv_budget_bytes - view->kv_used_bytes

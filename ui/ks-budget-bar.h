@@ -16,6 +16,7 @@ typedef enum {
   KS_BUDGET_KV_USED,
   KS_BUDGET_KV_FREE,
   KS_BUDGET_SCRATCH,
+  KS_BUDGET_EYES, /* vision tower and what it made of pictures */
   KS_BUDGET_OVER, /* what is used beyond the target, drawn over the others */
   KS_BUDGET_N_PART
 } KsBudgetPart;

@@ -31,7 +31,9 @@ struct _KsBudgetGauge {
   GtkAdjustment *adjustment;
   KsBudgetBar *bar;
   GtkInscription *numbers;
-  GtkLabel *weights_label, *copy_label, *kept_label, *free_label, *scratch_label, *let_go_label;
+  GtkLabel *weights_label, *copy_label, *kept_label, *free_label, *scratch_label, *eyes_label,
+      *let_go_label;
+  GtkWidget *eyes_swatch, *eyes_name;
   GtkLabel *target_label, *min_label, *max_label;
 
   KsMemoryView *view; /* latest, may not be shown yet */
@@ -96,6 +98,8 @@ update_popover (KsBudgetGauge *self)
   g_autofree char *kept = ks_words_size (view == NULL ? 0 : view->kv_used_bytes);
   g_autofree char *room = NULL;
   g_autofree char *scratch = ks_words_size (view == NULL ? 0 : view->scratch_bytes);
+  g_autofree char *eyes = ks_words_size (view == NULL ? 0 : view->eyes_bytes);
+  gboolean sees = view != NULL && view->eyes_bytes > 0;
   g_autofree char *let_go =
       view == NULL ? g_strdup (_ ("No model is loaded")) : ks_words_let_go (view->n_evicted);
   g_autofree char *size = ks_words_size (target);
@@ -110,6 +114,10 @@ update_popover (KsBudgetGauge *self)
   gtk_label_set_text (self->kept_label, kept);
   gtk_label_set_text (self->free_label, room);
   gtk_label_set_text (self->scratch_label, scratch);
+  gtk_label_set_text (self->eyes_label, eyes);
+  gtk_widget_set_visible (self->eyes_swatch, sees);
+  gtk_widget_set_visible (self->eyes_name, sees);
+  gtk_widget_set_visible (GTK_WIDGET (self->eyes_label), sees);
   gtk_label_set_text (self->let_go_label, let_go);
   gtk_label_set_text (self->target_label, words);
 }
@@ -385,6 +393,9 @@ bind_children (GtkWidgetClass *widget_class)
   gtk_widget_class_bind_template_child (widget_class, KsBudgetGauge, button);
   gtk_widget_class_bind_template_child (widget_class, KsBudgetGauge, free_label);
   gtk_widget_class_bind_template_child (widget_class, KsBudgetGauge, copy_label);
+  gtk_widget_class_bind_template_child (widget_class, KsBudgetGauge, eyes_label);
+  gtk_widget_class_bind_template_child (widget_class, KsBudgetGauge, eyes_name);
+  gtk_widget_class_bind_template_child (widget_class, KsBudgetGauge, eyes_swatch);
   gtk_widget_class_bind_template_child (widget_class, KsBudgetGauge, kept_label);
   gtk_widget_class_bind_template_child (widget_class, KsBudgetGauge, let_go_label);
   gtk_widget_class_bind_template_child (widget_class, KsBudgetGauge, max_label);

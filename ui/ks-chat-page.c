@@ -116,7 +116,7 @@ has_picture (GListModel *attachments)
                                 ? ks_pending_attachment_get_kind (KS_PENDING_ATTACHMENT (item))
                                 : ks_attachment_get_kind (KS_ATTACHMENT (item));
 
-    if (kind == KS_ATTACHMENT_IMAGE)
+    if (kind == KS_ATTACHMENT_IMAGE || kind == KS_ATTACHMENT_VIDEO)
       return TRUE;
   }
   return FALSE;

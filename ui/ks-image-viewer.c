@@ -77,7 +77,18 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (Request, request_free)
 static gboolean
 is_image (KsImageViewer *self)
 {
-  return ks_attachment_get_kind (self->attachment) == KS_ATTACHMENT_IMAGE;
+  KsAttachmentKind kind = ks_attachment_get_kind (self->attachment);
+
+  return kind == KS_ATTACHMENT_IMAGE || kind == KS_ATTACHMENT_VIDEO; /* its first frame */
+}
+
+/* What is read as words has no pages here. */
+static gboolean
+is_text (KsAttachment *attachment)
+{
+  KsAttachmentKind kind = ks_attachment_get_kind (attachment);
+
+  return kind == KS_ATTACHMENT_TEXT || kind == KS_ATTACHMENT_DOCUMENT;
 }
 
 /* Longer side at full size. */
@@ -287,7 +298,6 @@ cancel (KsImageViewer *self)
   g_clear_handle_id (&self->render_source, g_source_remove);
 }
 
-/* What is read in the conversation has no pages. */
 static void
 show_text_state (KsImageViewer *self)
 {
@@ -482,7 +492,7 @@ ks_image_viewer_map (GtkWidget *widget)
   KsImageViewer *self = KS_IMAGE_VIEWER (widget);
 
   GTK_WIDGET_CLASS (ks_image_viewer_parent_class)->map (widget);
-  if (ks_attachment_get_kind (self->attachment) == KS_ATTACHMENT_TEXT)
+  if (is_text (self->attachment))
     show_text_state (self);
   else if (self->shown == NULL && self->cancellable == NULL && self->render_source == 0)
     self->render_source = g_idle_add (render_later_cb, self);
@@ -631,7 +641,7 @@ ks_image_viewer_present (GtkWidget *parent, KsLibrary *library, KsAttachment *at
 {
   KsImageViewer *self = NULL;
 
-  if (ks_attachment_get_kind (attachment) == KS_ATTACHMENT_TEXT) {
+  if (is_text (attachment)) {
     ks_text_viewer_present (parent, library, attachment);
     return;
   }

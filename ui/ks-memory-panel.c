@@ -5,6 +5,7 @@
 #include "ui/ks-memory-panel.h"
 
 #include "ui/ks-memory-words.h"
+#include "ui/ks-picture-list.h"
 #include "ui/ks-resource.h"
 #include "ui/ks-retention-map.h"
 
@@ -18,6 +19,7 @@ enum {
   ROW_TARGET,
   ROW_WEIGHTS,
   ROW_COPY,
+  ROW_EYES,
   ROW_KEPT,
   ROW_SCRATCH,
   ROW_PROGRAM,
@@ -38,6 +40,7 @@ struct _KsMemoryPanel {
   GtkWidget parent_instance;
   GtkWidget *scroller, *numbers_grid, *no_turns, *turns_box;
   KsRetentionMap *map;
+  KsPictureList *pictures;
   GtkInscription *values[N_ROW];
   GArray *rows; /* of TurnRow, as many as were ever needed */
   guint n_row;  /* shown */
@@ -47,6 +50,10 @@ struct _KsMemoryPanel {
   gint64 updated_us;
   guint update_id;
 };
+
+enum { OPEN_PICTURE, N_SIGNAL };
+
+static guint signals[N_SIGNAL];
 
 G_DEFINE_FINAL_TYPE (KsMemoryPanel, ks_memory_panel, GTK_TYPE_WIDGET)
 
@@ -74,6 +81,7 @@ update_numbers (KsMemoryPanel *self, const KsMemoryView *view)
                  : ks_words_size_of (ks_memory_view_get_used_bytes (view), view->target_bytes));
   set_value (self, ROW_WEIGHTS, ks_words_size (view->weight_bytes));
   set_value (self, ROW_COPY, ks_words_size (view->copy_bytes));
+  set_value (self, ROW_EYES, ks_words_size (view->eyes_bytes));
   set_value (self, ROW_KEPT, ks_words_size_of (view->kv_used_bytes, view->kv_budget_bytes));
   set_value (self, ROW_SCRATCH, ks_words_size (view->scratch_bytes));
   set_value (self, ROW_PROGRAM, ks_words_size (view->program_bytes));
@@ -90,6 +98,7 @@ make_number_rows (KsMemoryPanel *self)
   names[ROW_TARGET] = _ ("In use");
   names[ROW_WEIGHTS] = _ ("Weights");
   names[ROW_COPY] = _ ("Weights, repacked copy");
+  names[ROW_EYES] = _ ("Vision and pictures");
   names[ROW_KEPT] = _ ("Kept");
   names[ROW_SCRATCH] = _ ("Scratch");
   names[ROW_PROGRAM] = _ ("Program beside it");
@@ -222,7 +231,15 @@ update (KsMemoryPanel *self)
   self->updated_us = g_get_monotonic_time ();
   update_numbers (self, self->view);
   ks_retention_map_set_view (self->map, self->view);
+  ks_picture_list_set_view (self->pictures, self->view);
   update_turns (self, self->view);
+}
+
+static void
+open_cb (KsPictureList *pictures, guint i, KsMemoryPanel *self)
+{
+  if (self->view != NULL && i < self->view->n_picture)
+    g_signal_emit (self, signals[OPEN_PICTURE], 0, &self->view->pictures[i]);
 }
 
 static gboolean
@@ -317,6 +334,9 @@ ks_memory_panel_class_init (KsMemoryPanelClass *klass)
   G_OBJECT_CLASS (klass)->finalize = ks_memory_panel_finalize;
   widget_class->map = ks_memory_panel_map;
   widget_class->unmap = ks_memory_panel_unmap;
+  signals[OPEN_PICTURE] = g_signal_new ("open-picture", KS_TYPE_MEMORY_PANEL, G_SIGNAL_RUN_LAST, 0,
+                                        NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_POINTER);
+  g_type_ensure (KS_TYPE_PICTURE_LIST);
   g_type_ensure (KS_TYPE_RETENTION_MAP);
   gtk_widget_class_set_layout_manager_type (widget_class, GTK_TYPE_BIN_LAYOUT);
   gtk_widget_class_set_accessible_role (widget_class, GTK_ACCESSIBLE_ROLE_REGION);
@@ -324,6 +344,7 @@ ks_memory_panel_class_init (KsMemoryPanelClass *klass)
   gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, map);
   gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, no_turns);
   gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, numbers_grid);
+  gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, pictures);
   gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, scroller);
   gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, turns_box);
 }
@@ -334,6 +355,7 @@ ks_memory_panel_init (KsMemoryPanel *self)
   self->rows = g_array_new (FALSE, FALSE, sizeof (TurnRow));
   gtk_widget_init_template (GTK_WIDGET (self));
   make_number_rows (self);
+  g_signal_connect (self->pictures, "open", G_CALLBACK (open_cb), self);
   /* Texts are measured also in a pane that is not shown: they wait for its first time. */
   gtk_widget_set_visible (self->scroller, FALSE);
   gtk_accessible_update_property (GTK_ACCESSIBLE (self), GTK_ACCESSIBLE_PROPERTY_LABEL,

@@ -1,7 +1,8 @@
 /* ks-memory-panel.h - the side panel about the memory of a chat: its numbers, what is kept by layer
  * and head as a heat map, and what is kept of each turn as a share with words; old turns are folded
- * into groups, so that the panel's length has an end.
- * Threads: main. */
+ * into groups, so that the panel's length has an end.  What is kept of each picture, where the
+ * model has seen some. Signal: "open-picture" (const KsMemoryPicture *picture, valid in the
+ * handler). Threads: main. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 

@@ -97,6 +97,13 @@ ks_words_memory (const KsMemoryView *view)
   kept = ks_words_size_of (view->kv_used_bytes, view->kv_budget_bytes);
   scratch = ks_words_size (view->scratch_bytes);
   let_go = ks_words_let_go (view->n_evicted);
+  if (view->eyes_bytes > 0) {
+    g_autofree char *eyes = ks_words_size (view->eyes_bytes);
+
+    /* Translators: sizes, then "71,204 entries let go" */
+    return g_strdup_printf (_ ("Weights %s · vision %s · kept %s · scratch %s · %s"), weights, eyes,
+                            kept, scratch, let_go);
+  }
   /* Translators: sizes, then "71,204 entries let go" */
   return g_strdup_printf (_ ("Weights %s · kept %s · scratch %s · %s"), weights, kept, scratch,
                           let_go);

@@ -7,6 +7,7 @@
 #include "app/ks-model-fit.h"
 #include "ui/ks-compat.h"
 #include "ui/ks-error-text.h"
+#include "ui/ks-eyes-button.h"
 #include "ui/ks-preference-rows.h"
 
 #include <glib/gi18n.h>
@@ -85,10 +86,11 @@ describe (KsLibrary *library, KsModelEntry *entry)
   g_autofree char *size =
       g_format_size_full (ks_model_entry_get_n_bytes (entry), G_FORMAT_SIZE_IEC_UNITS);
   g_autofree char *fit = describe_fit (library, entry);
+  g_autofree char *eyes = ks_eyes_dup_words (entry);
 
-  return g_strdup_printf ("%s\n%s · %s · %s\n%s", ks_model_entry_get_file_name (entry), size,
+  return g_strdup_printf ("%s\n%s · %s · %s\n%s\n%s", ks_model_entry_get_file_name (entry), size,
                           ks_model_entry_get_quantisation (entry),
-                          licence != NULL ? licence : _ ("licence not stated"), fit);
+                          licence != NULL ? licence : _ ("licence not stated"), fit, eyes);
 }
 
 /* --- rows --- */
@@ -221,6 +223,12 @@ used_new (KsModelPage *self, KsModelEntry *entry)
   return box;
 }
 
+static void
+eyes_cb (KsEyesButton *button, KsModelPage *self)
+{
+  look_again (self); /* rows are made again, with the words for it */
+}
+
 static GtkWidget *
 model_row_new (KsModelPage *self, KsModelEntry *entry)
 {
@@ -229,6 +237,7 @@ model_row_new (KsModelPage *self, KsModelEntry *entry)
   g_autofree char *subtitle = describe (self->library, entry);
   g_autofree char *label = g_strdup_printf (_ ("Load %s"), ks_model_entry_get_name (entry));
   GtkWidget *row = ks_row_new (ks_model_entry_get_name (entry), subtitle, stack);
+  GtkWidget *eyes = ks_eyes_button_new (self->library, entry);
 
   gtk_spinner_start (GTK_SPINNER (spinner));
   gtk_accessible_update_property (GTK_ACCESSIBLE (spinner), GTK_ACCESSIBLE_PROPERTY_LABEL,
@@ -238,6 +247,8 @@ model_row_new (KsModelPage *self, KsModelEntry *entry)
   gtk_stack_add_named (GTK_STACK (stack), used_new (self, entry), "used");
   gtk_stack_set_hhomogeneous (GTK_STACK (stack), FALSE);
   adw_action_row_set_activatable_widget (ADW_ACTION_ROW (row), NULL);
+  g_signal_connect_object (eyes, "chosen", G_CALLBACK (eyes_cb), self, G_CONNECT_DEFAULT);
+  adw_action_row_add_suffix (ADW_ACTION_ROW (row), eyes);
   gtk_widget_set_tooltip_text (row, ks_model_entry_get_path (entry));
   g_object_set_data (G_OBJECT (row), "ks-stack", stack);
   g_object_set_data_full (G_OBJECT (row), "ks-entry", g_object_ref (entry), g_object_unref);

@@ -5,17 +5,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
+#include "app/ks-reading.h"
+
 #include <adwaita.h>
 
 G_BEGIN_DECLS
-
-typedef enum {
-  KS_PAGE_TEXT,
-  KS_PAGE_PICTURE,
-  KS_PAGE_BOTH,
-  KS_PAGE_NONE, /* left out */
-  KS_N_PAGE_MODE
-} KsPageMode;
 
 #define KS_TYPE_PAGE_CHOICE (ks_page_choice_get_type ())
 G_DECLARE_FINAL_TYPE (KsPageChoice, ks_page_choice, KS, PAGE_CHOICE, AdwBin)

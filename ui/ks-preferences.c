@@ -6,6 +6,7 @@
 #include "ui/ks-compat.h"
 #include "ui/ks-error-text.h"
 #include "ui/ks-model-manager.h"
+#include "ui/ks-picture-preferences.h"
 #include "ui/ks-preference-rows.h"
 
 #include <glib/gi18n.h>
@@ -129,6 +130,12 @@ static void
 restore_answers_cb (GtkButton *button, Preferences *self)
 {
   restore (self, ks_answer_page_get_keys ());
+}
+
+static void
+restore_pictures_cb (GtkButton *button, Preferences *self)
+{
+  restore (self, ks_picture_page_get_keys ());
 }
 
 static void
@@ -360,7 +367,7 @@ GtkWidget *
 ks_preferences_present (GtkWidget *parent, KsLibrary *library, KsChat *chat)
 {
   Preferences *self = g_new0 (Preferences, 1);
-  AdwPreferencesPage *pages[6] = {NULL};
+  AdwPreferencesPage *pages[7] = {NULL};
   guint n = 0;
 
   self->library = g_object_ref (library);
@@ -372,6 +379,10 @@ ks_preferences_present (GtkWidget *parent, KsLibrary *library, KsChat *chat)
     add_restore_button (pages[n - 1], G_CALLBACK (restore_answers_cb), self);
   }
   pages[n++] = ks_model_page_new (library);
+  if (self->gsettings != NULL) {
+    pages[n++] = ks_picture_page_new (library);
+    add_restore_button (pages[n - 1], G_CALLBACK (restore_pictures_cb), self);
+  }
   if (chat != NULL)
     pages[n++] = ks_session_page_new (self->settings, chat);
   pages[n++] = privacy_page_new (self);

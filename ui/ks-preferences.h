@@ -1,5 +1,5 @@
-/* ks-preferences.h - the preferences: General, Answers, Model, This Session (with a chat), Privacy.
- * Every row is bound to the settings and in force at once unless it says otherwise.
+/* ks-preferences.h - the preferences: General, Answers, Model, Pictures, This Session (with a
+ * chat), Privacy. Every row is bound to the settings and in force at once unless it says otherwise.
  * Threads: main. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once

@@ -6,6 +6,7 @@
 #include "ui/ks-chat-page.h"
 #include "ui/ks-compat.h"
 #include "ui/ks-export-dialog.h"
+#include "ui/ks-kept-dialog.h"
 #include "ui/ks-memory-panel.h"
 #include "ui/ks-resource.h"
 #include "ui/ks-session-list.h"
@@ -135,6 +136,12 @@ target_changed_cb (KsBudgetGauge *gauge, guint64 target_bytes, KsWindow *self)
 {
   ks_library_set_target_bytes (self->library, target_bytes);
   update_memory (self);
+}
+
+static void
+open_picture_cb (KsMemoryPanel *panel, const KsMemoryPicture *picture, KsWindow *self)
+{
+  ks_kept_dialog_present (GTK_WIDGET (self), self->library, self->chat, picture);
 }
 
 /* --- the chat that is shown --- */
@@ -600,6 +607,7 @@ build_panes (KsWindow *self)
                             self);
   self->page = ks_chat_page_new (self->library);
   self->memory_panel = ks_memory_panel_new ();
+  g_signal_connect (self->memory_panel, "open-picture", G_CALLBACK (open_picture_cb), self);
   self->memory_view = ks_split_view_new (GTK_PACK_END, TRUE);
   ks_split_view_set_content (self->memory_view, self->page);
   ks_split_view_set_sidebar (self->memory_view, self->memory_panel, MEMORY_WIDTH_PX);

@@ -2,13 +2,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/ui/fake-chat.h"
 
+#include "app/ks-error.h"
+
 struct _KsPendingAttachment {
   GObject parent_instance;
   char *name, *error, *warning;
   KsPendingState state;
   KsAttachmentKind kind;
   double progress;
-  guint n_token, n_page;
+  guint n_token, n_page, n_picture;
   KsPixels *thumbnail;
   KsAttachment *attachment;
 };
@@ -20,6 +22,7 @@ struct _KsChat {
   GListStore *messages, *attachments;
   GString *log;
   GBytes *bytes;
+  KsPictureTrace *trace;
 };
 
 struct _KsLibrary {
@@ -72,8 +75,9 @@ ks_pending_attachment_finalize (GObject *object)
 static void
 ks_pending_attachment_class_init (KsPendingAttachmentClass *klass)
 {
-  static const char *const names[] = {"name",    "state", "progress", "n-tokens", "error",
-                                      "warning", "kind",  "n-pages",  NULL};
+  static const char *const names[] = {"name",    "state",      "progress", "n-tokens",
+                                      "error",   "warning",    "kind",     "n-pages",
+                                      "reading", "n-pictures", "seen",     NULL};
 
   install (G_OBJECT_CLASS (klass), names);
   G_OBJECT_CLASS (klass)->finalize = ks_pending_attachment_finalize;
@@ -145,6 +149,25 @@ ks_pending_attachment_get_attachment (KsPendingAttachment *self)
   return self->state == KS_PENDING_READY ? self->attachment : NULL;
 }
 
+guint
+ks_pending_attachment_get_n_pictures (KsPendingAttachment *self)
+{
+  return self->n_picture;
+}
+
+gboolean
+ks_pending_attachment_is_seen (KsPendingAttachment *self)
+{
+  return self->n_picture > 0;
+}
+
+KsReading *
+ks_pending_attachment_dup_reading (KsPendingAttachment *self)
+{
+  return ks_reading_parse (self->attachment != NULL ? ks_attachment_get_reading (self->attachment)
+                                                    : NULL);
+}
+
 static KsPixels *
 pixels_new (guint width, guint height)
 {
@@ -194,6 +217,13 @@ fake_pending_set_facts (KsPendingAttachment *self, KsAttachmentKind kind, guint 
   g_object_notify (G_OBJECT (self), "warning");
 }
 
+void
+fake_pending_set_n_pictures (KsPendingAttachment *self, guint n_picture)
+{
+  self->n_picture = n_picture;
+  g_object_notify (G_OBJECT (self), "n-pictures");
+}
+
 /* --- chat --- */
 
 static void
@@ -207,6 +237,7 @@ ks_chat_finalize (GObject *object)
   g_object_unref (self->attachments);
   g_string_free (self->log, TRUE);
   g_clear_pointer (&self->bytes, g_bytes_unref);
+  ks_picture_trace_free (self->trace);
   G_OBJECT_CLASS (ks_chat_parent_class)->finalize (object);
 }
 
@@ -270,6 +301,42 @@ ks_chat_dup_memory (KsChat *self)
   return NULL;
 }
 
+void
+ks_chat_trace_picture_async (KsChat *self, guint turn, guint number, GCancellable *cancellable,
+                             GAsyncReadyCallback callback, gpointer user_data)
+{
+  g_autoptr (GTask) task = g_task_new (self, cancellable, callback, user_data);
+
+  g_string_append_printf (self->log, "trace %u %u\n", turn, number);
+  if (self->trace == NULL)
+    g_task_return_new_error (task, KS_APP_ERROR, KS_APP_ERROR_FAILED, "It was let go.");
+  else
+    g_task_return_pointer (task, ks_picture_trace_copy (self->trace),
+                           (GDestroyNotify)ks_picture_trace_free);
+}
+
+KsPictureTrace *
+ks_chat_trace_picture_finish (KsChat *self, GAsyncResult *result, GError **error)
+{
+  return g_task_propagate_pointer (G_TASK (result), error);
+}
+
+void
+fake_chat_take_trace (KsChat *self, KsPictureTrace *take_trace)
+{
+  ks_picture_trace_free (self->trace);
+  self->trace = take_trace;
+}
+
+void
+fake_chat_store_file (KsChat *self, KsAttachment *attachment)
+{
+  g_autoptr (KsMessage) message = ks_message_new (1, 0, KS_MESSAGE_USER, "Look", 0);
+
+  ks_message_add_attachment (message, attachment);
+  g_list_store_append (self->messages, message);
+}
+
 KsPendingAttachment *
 fake_chat_add (KsChat *self, const char *name, KsPendingState state)
 {
@@ -303,6 +370,19 @@ void
 ks_chat_unlock_attachment (KsChat *self, KsPendingAttachment *attachment, const char *password)
 {
   g_string_append_printf (self->log, "unlock %s %s\n", attachment->name, password);
+}
+
+void
+ks_chat_set_reading (KsChat *self, KsPendingAttachment *attachment, const KsReading *reading)
+{
+  g_autofree char *words = ks_reading_format (reading);
+  g_autoptr (KsAttachment) before = g_steal_pointer (&attachment->attachment);
+
+  g_string_append_printf (self->log, "reading %s %s\n", attachment->name,
+                          words != NULL ? words : "-");
+  attachment->attachment = ks_attachment_copy_with (
+      before, words, ks_attachment_get_text_hash (before), ks_attachment_get_duration_us (before));
+  g_object_notify (G_OBJECT (attachment), "reading");
 }
 
 void

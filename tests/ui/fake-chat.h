@@ -31,17 +31,23 @@ void fake_chat_set_read_only (KsChat *self, const char *reason);
 void fake_chat_refuse (KsChat *self, const char *reason);
 /* As the chat does when a message is stored, and when a request came to nothing. */
 void fake_chat_store (KsChat *self, const char *text);
+/* A message with that file. */
+void fake_chat_store_file (KsChat *self, KsAttachment *attachment);
+/* What is kept of every picture; NULL = nothing is known. */
+void fake_chat_take_trace (KsChat *self, KsPictureTrace *take_trace);
 void fake_chat_fail (KsChat *self, const char *text);
 KsPendingAttachment *fake_chat_add (KsChat *self, const char *name, KsPendingState state);
 
 /* What was called: "send TEXT", "stop", "file PATH", "bytes NAME N", "unlock NAME PASSWORD",
- * "remove NAME", a line each. */
+ * "reading NAME WORDS", "remove NAME", "trace TURN NUMBER", a line each. */
 const char *fake_chat_get_log (KsChat *self);
 void fake_chat_clear_log (KsChat *self);
 /* The bytes that were attached last. */
 GBytes *fake_chat_get_bytes (KsChat *self);
 
 void fake_pending_set_state (KsPendingAttachment *self, KsPendingState state, const char *error);
+/* That the model sees of it. */
+void fake_pending_set_n_pictures (KsPendingAttachment *self, guint n_picture);
 void fake_pending_set_progress (KsPendingAttachment *self, double progress);
 void fake_pending_set_facts (KsPendingAttachment *self, KsAttachmentKind kind, guint n_page,
                              guint n_token, const char *warning);

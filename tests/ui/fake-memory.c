@@ -33,3 +33,22 @@ fake_memory_new (guint n_layer, guint n_kv_head, guint n_turn)
   }
   return view;
 }
+
+void
+fake_memory_add_pictures (KsMemoryView *view, guint n)
+{
+  guint64 n_stream = (guint64)view->n_layer * view->n_kv_head;
+
+  view->pictures = g_new0 (KsMemoryPicture, n);
+  view->n_picture = n;
+  for (guint i = 0; i < n; i++) {
+    KsMemoryPicture *picture = &view->pictures[i];
+
+    picture->number = i + 1;
+    picture->name = i + 1 < n ? g_strdup_printf ("photo-%u.jpg", i + 1) : g_strdup ("report.pdf");
+    picture->hash = g_strdup ("00");
+    picture->page = i + 1 < n ? -1 : 2;
+    picture->n_token = 64;
+    picture->n_entries = 64 * n_stream * (i + 1) / n;
+  }
+}

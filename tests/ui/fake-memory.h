@@ -10,3 +10,6 @@
  * streams of which number i keeps 10 + 3 i entries; turn i has 100 tokens, of which a share of (i +
  * 1) / n_turn is kept. (transfer full) */
 KsMemoryView *fake_memory_new (guint n_layer, guint n_kv_head, guint n_turn);
+/* n pictures of 64 tokens in turn 0, of which picture i keeps a share of (i + 1) / n; the last one
+ * is page 3 of a document. */
+void fake_memory_add_pictures (KsMemoryView *view, guint n);

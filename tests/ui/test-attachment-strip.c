@@ -4,6 +4,7 @@
 #include "tests/ui/ui-test.h"
 #include "ui/ks-attachment-chip.h"
 #include "ui/ks-attachment-strip.h"
+#include "ui/ks-reading-choice.h"
 
 #include <string.h>
 
@@ -132,7 +133,7 @@ test_cost (Fixture *fixture, gconstpointer data)
   assert_detail (chip, "a.txt", "900 tokens");
 }
 
-/* A picture is shown small, and with a model without eyes it says so. */
+/* A picture is shown small, and says whether the model sees it. */
 static void
 test_picture (Fixture *fixture, gconstpointer data)
 {
@@ -143,9 +144,60 @@ test_picture (Fixture *fixture, gconstpointer data)
   fake_pending_set_facts (attachment, KS_ATTACHMENT_IMAGE, 0, 0, NULL);
   fake_pending_set_state (attachment, KS_PENDING_READY, NULL);
   g_assert_cmpint (gtk_image_get_storage_type (image), ==, GTK_IMAGE_PAINTABLE);
-  assert_detail (chip, "a.png", "This model cannot see pictures");
+  assert_detail (chip, "a.png", "Not seen: this model cannot see pictures");
   fake_library_set_model (fixture->library, KS_MODEL_READY, NULL, TRUE);
-  assert_detail (chip, "a.png", "");
+  assert_detail (chip, "a.png", "Not seen by the model");
+  fake_pending_set_facts (attachment, KS_ATTACHMENT_IMAGE, 0, 256, NULL);
+  fake_pending_set_n_pictures (attachment, 1);
+  assert_detail (chip, "a.png", "256 tokens\nSeen by the model");
+  g_assert_false (gtk_widget_get_visible (ui_test_find (chip, GTK_TYPE_MENU_BUTTON)));
+  fake_library_set_model (fixture->library, KS_MODEL_LOADING, NULL, FALSE);
+  assert_detail (chip, "a.png", "256 tokens"); /* nobody knows what the next one can */
+}
+
+/* Of a video the frames are counted, and nobody thinks that the sound is heard. */
+static void
+test_video (Fixture *fixture, gconstpointer data)
+{
+  KsPendingAttachment *attachment = fake_chat_add (fixture->chat, "a.mp4", KS_PENDING_READY);
+  GtkWidget *chip = find_chip (fixture, "a.mp4");
+
+  fake_library_set_model (fixture->library, KS_MODEL_READY, NULL, TRUE);
+  fake_pending_set_facts (attachment, KS_ATTACHMENT_VIDEO, 0, 3072, NULL);
+  fake_pending_set_n_pictures (attachment, 12);
+  assert_detail (chip, "a.mp4", "3,072 tokens\n12 frames are seen; the sound is not heard");
+  ui_test_save (GTK_WIDGET (fixture->window), "strip-video");
+}
+
+/* Pages are chosen in the chip; what is chosen is told to the chat, and what it becomes is shown.
+ */
+static void
+test_pages (Fixture *fixture, gconstpointer data)
+{
+  KsPendingAttachment *attachment = fake_chat_add (fixture->chat, "a.pdf", KS_PENDING_READY);
+  GtkWidget *chip = find_chip (fixture, "a.pdf"), *button = NULL, *choice = NULL, *both = NULL;
+
+  fake_library_set_model (fixture->library, KS_MODEL_READY, NULL, TRUE);
+  fake_pending_set_facts (attachment, KS_ATTACHMENT_PDF, 3, 90, NULL);
+  fake_pending_set_state (attachment, KS_PENDING_READY, NULL);
+  button = ui_test_find (chip, GTK_TYPE_MENU_BUTTON);
+  g_assert_true (gtk_widget_get_visible (button));
+  gtk_test_accessible_assert_property (button, GTK_ACCESSIBLE_PROPERTY_LABEL, "How a.pdf is read");
+  gtk_menu_button_popup (GTK_MENU_BUTTON (button));
+  ui_test_settle (chip);
+  choice = ui_test_find (button, KS_TYPE_READING_CHOICE);
+  g_assert_nonnull (choice);
+  both = ui_test_find_text (choice, "Both");
+  g_assert_true (
+      gtk_toggle_button_get_active (GTK_TOGGLE_BUTTON (ui_test_find_text (choice, "Text"))));
+  gtk_toggle_button_set_active (GTK_TOGGLE_BUTTON (both), TRUE);
+  g_assert_cmpstr (fake_chat_get_log (fixture->chat), ==, "reading a.pdf pages=bbb\n");
+  g_assert_true (gtk_toggle_button_get_active (GTK_TOGGLE_BUTTON (both)));
+  fake_pending_set_n_pictures (attachment, 3);
+  assert_detail (chip, "a.pdf", "3 pages · 90 tokens\n3 pictures in it are seen");
+  ui_test_save (GTK_WIDGET (fixture->window), "strip-pages");
+  ui_test_save (choice, "reading-choice");
+  gtk_menu_button_popdown (GTK_MENU_BUTTON (button));
 }
 
 /* A password goes to its own file and does not stay in the entry. */
@@ -250,6 +302,8 @@ main (int argc, char **argv)
   ADD ("states", test_states);
   ADD ("cost", test_cost);
   ADD ("picture", test_picture);
+  ADD ("video", test_video);
+  ADD ("pages", test_pages);
   ADD ("password", test_password);
   ADD ("remove", test_remove);
   ADD ("chats", test_chats);

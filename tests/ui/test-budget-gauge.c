@@ -101,13 +101,14 @@ test_parts (void)
 {
   g_autoptr (KsMemoryView) view = fake_memory_new (30, 3, 4);
   KsBudgetBar *bar = KS_BUDGET_BAR (g_object_ref_sink (ks_budget_bar_new ()));
-  const guint64 expected[] = {98 * FAKE_MIB, 20 * FAKE_MIB, 8 * FAKE_MIB, 4 * FAKE_MIB,
-                              9 * FAKE_MIB};
+  const guint64 expected[] = {98 * FAKE_MIB, 20 * FAKE_MIB, 8 * FAKE_MIB,
+                              4 * FAKE_MIB,  9 * FAKE_MIB,  5 * FAKE_MIB};
   double begin, share, end = 0;
 
   G_STATIC_ASSERT (G_N_ELEMENTS (expected) == KS_BUDGET_OVER);
   view->kv_used_bytes = 8 * FAKE_MIB;
   view->copy_bytes = 20 * FAKE_MIB;
+  view->eyes_bytes = 5 * FAKE_MIB;
   ks_budget_bar_set_usage (bar, view, 160 * FAKE_MIB);
   for (int part = 0; part < KS_BUDGET_OVER; part++) {
     ks_budget_bar_get_part (bar, (KsBudgetPart)part, &begin, &share);
@@ -119,8 +120,8 @@ test_parts (void)
   g_assert_cmpfloat (share, ==, 0);
   ks_budget_bar_set_usage (bar, view, 100 * FAKE_MIB);
   ks_budget_bar_get_part (bar, KS_BUDGET_OVER, &begin, &share);
-  g_assert_cmpfloat_with_epsilon (begin, 100.0 / 139, 1e-9);
-  g_assert_cmpfloat_with_epsilon (share, 35.0 / 139, 1e-9);
+  g_assert_cmpfloat_with_epsilon (begin, 100.0 / 144, 1e-9);
+  g_assert_cmpfloat_with_epsilon (share, 40.0 / 144, 1e-9);
   ks_budget_bar_set_usage (bar, NULL, 0);
   ks_budget_bar_get_part (bar, KS_BUDGET_WEIGHTS, &begin, &share);
   g_assert_cmpfloat (share, ==, 0);

@@ -154,12 +154,62 @@ test_no_resize (void)
   ui_test_close (window);
 }
 
+static void
+opened_cb (KsMemoryPanel *panel, const KsMemoryPicture *picture, guint *number)
+{
+  *number = picture->number;
+}
+
+/* Every picture has a row of its own with its share, pages are told apart, and a row opens its
+ * picture; many share a row of the earlier ones, which opens nothing. */
+static void
+test_pictures (void)
+{
+  g_autoptr (KsMemoryView) view = fake_memory_new (30, 3, 1), many = fake_memory_new (30, 3, 1);
+  GtkWidget *panel = ks_memory_panel_new ();
+  GtkWindow *window = NULL;
+  GtkWidget *row = NULL;
+  const char *words = "photo-2.jpg: 50 % kept"; /* the macro below would print the literal */
+  guint number = 0;
+
+  fake_memory_add_pictures (view, 4);
+  fake_memory_add_pictures (many, 100);
+  g_signal_connect (panel, "open-picture", G_CALLBACK (opened_cb), &number);
+  window = ui_test_present (panel, 300, 900);
+  g_assert_false (gtk_widget_get_mapped (ui_test_find_text (panel, "Kept by Picture")));
+  ks_memory_panel_set_view (KS_MEMORY_PANEL (panel), view);
+  ui_test_wait (shows_turns, panel);
+  g_assert_true (gtk_widget_get_mapped (ui_test_find_text (panel, "Kept by Picture")));
+  row = ui_test_find_text (panel, "photo-2.jpg");
+  g_assert_true (gtk_widget_get_mapped (row));
+  g_assert_nonnull (ui_test_find_text (panel, "report.pdf, page 3"));
+  g_assert_nonnull (find_inscription (panel, "50 % kept"));
+  row = gtk_widget_get_ancestor (row, GTK_TYPE_BUTTON);
+  gtk_test_accessible_assert_property (row, GTK_ACCESSIBLE_PROPERTY_LABEL, words);
+  g_signal_emit_by_name (row, "clicked");
+  g_assert_cmpuint (number, ==, 2);
+  ui_test_save (panel, "panel-pictures");
+
+  gtk_widget_set_visible (panel, FALSE);
+  ks_memory_panel_set_view (KS_MEMORY_PANEL (panel), many);
+  gtk_widget_set_visible (panel, TRUE);
+  ui_test_settle (panel);
+  row = gtk_widget_get_ancestor (ui_test_find_text (panel, "60 earlier pictures"), GTK_TYPE_BUTTON);
+  g_assert_false (gtk_widget_is_sensitive (row));
+  g_assert_nonnull (find_inscription (panel, "30 % kept")); /* of 1 % to 60 % */
+  row = gtk_widget_get_ancestor (ui_test_find_text (panel, "photo-61.jpg"), GTK_TYPE_BUTTON);
+  g_signal_emit_by_name (row, "clicked");
+  g_assert_cmpuint (number, ==, 61);
+  ui_test_close (window);
+}
+
 int
 main (int argc, char **argv)
 {
   ui_test_init (&argc, &argv);
   g_test_add_func ("/memory-panel/panel", test_panel);
   g_test_add_func ("/memory-panel/many-turns", test_many_turns);
+  g_test_add_func ("/memory-panel/pictures", test_pictures);
   g_test_add_func ("/memory-panel/hidden", test_hidden);
   g_test_add_func ("/memory-panel/no-resize", test_no_resize);
   return g_test_run ();

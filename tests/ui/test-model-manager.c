@@ -163,6 +163,70 @@ test_damaged (Fixture *f, gconstpointer data)
   g_assert_false (has_label (error));
 }
 
+static void
+copy_case (Fixture *f, const char *file, const char *name)
+{
+  g_autofree char *path = path_of (f, name);
+  g_autoptr (GFile) to = g_file_new_for_path (path);
+  g_autoptr (GFile) from =
+      g_file_new_build_filename (g_getenv ("KS_TEST_CASES"), "idefics3", file, NULL);
+
+  g_assert_true (g_file_copy (from, to, G_FILE_COPY_OVERWRITE, NULL, NULL, NULL, NULL));
+}
+
+static GtkWidget *
+find_check (GtkWidget *root, const char *text)
+{
+  GtkWidget *label = ui_test_find_text (root, text);
+
+  return label == NULL ? NULL : gtk_widget_get_ancestor (label, GTK_TYPE_CHECK_BUTTON);
+}
+
+static gboolean
+sees_nothing (gpointer dialog)
+{
+  GtkWidget *row = find_row (dialog, "tiny-idefics3", 0);
+
+  return row != NULL &&
+         strstr (adw_action_row_get_subtitle (ADW_ACTION_ROW (row)), "Sees no pictures") != NULL;
+}
+
+static gboolean
+sees (gpointer dialog)
+{
+  GtkWidget *row = find_row (dialog, "tiny-idefics3", 0);
+
+  return row != NULL && strstr (adw_action_row_get_subtitle (ADW_ACTION_ROW (row)),
+                                "Sees pictures with mmproj & a.gguf") != NULL;
+}
+
+/* A vision file beside its model is found; the choice of none is stored and shown, and can be taken
+ * back; a model without one says that it is blind. */
+static void
+test_eyes (Fixture *f, gconstpointer data)
+{
+  GtkWidget *row = NULL;
+
+  copy_case (f, "model.gguf", "seeing.gguf");
+  copy_case (f, "mmproj.gguf", "mmproj & a.gguf");
+  click (f->dialog, "Look Again");
+  ui_test_wait (sees, f->dialog);
+  g_assert_nonnull (strstr (adw_action_row_get_subtitle (ADW_ACTION_ROW (row_of (f, FIRST))),
+                            "Sees no pictures"));
+  row = find_row (f->dialog, "tiny-idefics3", 0);
+  gtk_test_accessible_assert_property (ui_test_find (row, GTK_TYPE_MENU_BUTTON),
+                                       GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                       "What tiny-idefics3 sees with");
+  gtk_check_button_set_active (GTK_CHECK_BUTTON (find_check (row, "Nothing: sees no pictures")),
+                               TRUE);
+  ui_test_wait (sees_nothing, f->dialog);
+  row = find_row (f->dialog, "tiny-idefics3", 0);
+  g_assert_true (gtk_check_button_get_active (
+      GTK_CHECK_BUTTON (find_check (row, "Nothing: sees no pictures"))));
+  gtk_check_button_set_active (GTK_CHECK_BUTTON (find_check (row, "mmproj & a.gguf")), TRUE);
+  ui_test_wait (sees, f->dialog);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -172,6 +236,7 @@ main (int argc, char **argv)
   g_test_add ("/model-manager/empty", Fixture, NULL, set_up, test_empty, tear_down);
   g_test_add ("/model-manager/rows", Fixture, both, set_up, test_rows, tear_down);
   g_test_add ("/model-manager/load", Fixture, both, set_up, test_load, tear_down);
+  g_test_add ("/model-manager/eyes", Fixture, both, set_up, test_eyes, tear_down);
   g_test_add ("/model-manager/damaged", Fixture, both, set_up, test_damaged, tear_down);
   return g_test_run ();
 }

@@ -105,6 +105,39 @@ test_choices (Fixture *f, gconstpointer data)
   g_assert_cmpstr (left, ==, "of-tomorrow");
 }
 
+/* Pixels are the model's own at first; the least never stands above the most; a number of the
+ * settings file that is none of the list is shown as what it is. */
+static void
+test_pixels (Fixture *f, gconstpointer data)
+{
+  AdwComboRow *most = ADW_COMBO_ROW (find_row (f->dialog, "Largest picture", 0));
+  AdwComboRow *least = ADW_COMBO_ROW (find_row (f->dialog, "Smallest picture", 0));
+  GListModel *names = adw_combo_row_get_model (most);
+  guint n = g_list_model_get_n_items (names);
+  g_autoptr (GtkStringObject) name = NULL;
+
+  g_assert_cmpuint (adw_combo_row_get_selected (most), ==, 0);
+  g_assert_cmpuint (ks_settings_get_picture_max_pixels (f->base.settings), ==, 0);
+  adw_combo_row_set_selected (most, 3);
+  g_assert_cmpuint (ks_settings_get_picture_max_pixels (f->base.settings), ==, 512 * 512);
+  adw_combo_row_set_selected (least, 5);
+  g_assert_cmpuint (ks_settings_get_picture_min_pixels (f->base.settings), ==, 1024 * 1024);
+  g_assert_cmpuint (ks_settings_get_picture_max_pixels (f->base.settings), ==, 1024 * 1024);
+  g_assert_cmpuint (adw_combo_row_get_selected (most), ==, 5);
+  adw_combo_row_set_selected (most, 1);
+  g_assert_cmpuint (ks_settings_get_picture_min_pixels (f->base.settings), ==, 256 * 256);
+  g_settings_set_uint (f->base.gsettings, "picture-max-pixels", 123456);
+  g_assert_cmpuint (adw_combo_row_get_selected (most), ==, n);
+  name = g_list_model_get_item (names, n);
+  g_assert_cmpstr (gtk_string_object_get_string (name), ==, "123,456 pixels");
+  g_assert_cmpuint (ks_settings_get_picture_max_pixels (f->base.settings), ==, 123456);
+  adw_combo_row_set_selected (most, 0);
+  adw_combo_row_set_selected (least, 2);
+  g_assert_cmpuint (ks_settings_get_picture_max_pixels (f->base.settings), ==, 0);
+  gtk_spin_button_set_value (spin_of (f, "Frames of a video", 0), 24);
+  g_assert_cmpuint (ks_settings_get_video_frames (f->base.settings), ==, 24);
+}
+
 /* Arithmetic is fast unless the user wants it exact, and both say what they do. */
 static void
 test_mode (Fixture *f, gconstpointer data)
@@ -237,6 +270,7 @@ main (int argc, char **argv)
   g_test_add ("/preferences/target", Fixture, NULL, set_up, test_target, tear_down);
   g_test_add ("/preferences/choices", Fixture, NULL, set_up, test_choices, tear_down);
   g_test_add ("/preferences/mode", Fixture, NULL, set_up, test_mode, tear_down);
+  g_test_add ("/preferences/pixels", Fixture, NULL, set_up, test_pixels, tear_down);
   g_test_add ("/preferences/prompt", Fixture, NULL, set_up, test_prompt, tear_down);
   g_test_add ("/preferences/restore", Fixture, NULL, set_up, test_restore, tear_down);
   g_test_add ("/preferences/session", Fixture, NULL, set_up, test_session, tear_down);

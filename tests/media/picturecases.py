@@ -241,8 +241,8 @@ def add_heif(out):
              pixels="16,16=00ff00ff;48,16=ff0000ff;16,48=ffffffff;48,48=0000ffff")
     out.case("cropped.avif", heif.still(coded.AV1, heif.nclx(), heif.clap(32, 20), brand=b"avif"), expect="image",
              size="32x20")
-    out.case("ten-bits.heic", heif.still(coded.HEVC_TEN, heif.pixi(10, 10, 10), heif.nclx(), brand=b"heix"), expect="image",
-             size="64x64", pixels=QUADRANTS)
+    ten = heif.still(coded.HEVC_TEN, heif.pixi(10, 10, 10), heif.nclx(), brand=b"heix")
+    out.case("ten-bits.heic", ten, expect="image", size="64x64", pixels=QUADRANTS)
     alpha = heif.Heif(b"avif")
     alpha.add_coded(coded.AV1, heif.nclx())
     alpha.add_coded(coded.AV1_MONO, heif.pixi(8), heif.aux_alpha(), hidden=True)

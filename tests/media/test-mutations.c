@@ -23,7 +23,7 @@ mutate (GByteArray *data, GRand *rand)
 
   for (guint i = 0; i < n_edit && data->len > 8; i++) {
     guint at = (guint)g_rand_int_range (rand, 0, (gint32)data->len - 4);
-    guint n = MIN ((guint)g_rand_int_range (rand, 1, 64), data->len - at);
+    guint n_wished = (guint)g_rand_int_range (rand, 1, 64), n = MIN (n_wished, data->len - at);
     guint32 value = odd[g_rand_int_range (rand, 0, G_N_ELEMENTS (odd))];
 
     switch (g_rand_int_range (rand, 0, 7)) {

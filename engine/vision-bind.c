@@ -3,7 +3,7 @@
  * so do Gemma 3's projection, which is stored the other way round, and positions, which the host
  * reads.  Old files swap the names of the two feed-forward matrices: their shapes decide.
  * A tensor that the family does not use is refused by name, as the numbers would be wrong without
- * a word.  Source: docs/formats/gguf.md. */
+ * a word.  Source: docs/formats/mmproj.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/quant.h"
 #include "engine/vision-internal.h"
@@ -278,6 +278,24 @@ bind_blocks(ks_vision *v, ks_error *err)
   return st;
 }
 
+/* A tensor that the host reads: mapped bytes count as weights, as bound ones do. */
+static ks_status
+bind_host(const binder *b, const ks_gguf_tensor *t, const float **out, float **out_own)
+{
+  ks_vision *v = b->v;
+  ks_status st = read_f32(b, t, out, out_own);
+
+  if (st != KS_OK)
+    return st;
+  v->weight_bytes += count_elements(t) * sizeof(float);
+  if (*out_own != NULL)
+    return KS_OK;
+  if (ks_alloc_charge(v->alloc, KS_MEM_WEIGHTS, t->n_bytes) != KS_OK)
+    return ks_fail(b->err, KS_ERR_NOMEM, "no room for the tensor %s", t->name);
+  v->host_bytes += t->n_bytes;
+  return KS_OK;
+}
+
 /* Positions of the rows, and the class token that LLaVA puts first. */
 static ks_status
 bind_positions(const binder *b)
@@ -303,11 +321,11 @@ bind_positions(const binder *b)
   if (t->ne[0] != s->n_embd || n != wanted || n == 0 || n > UINT32_MAX || t->ne[2] != 1)
     return fail_shape(b, t, s->n_embd, wanted);
   v->n_position = (uint32_t)n;
-  if ((st = read_f32(b, t, &v->positions, &v->own_positions)) != KS_OK || !v->has_class)
+  if ((st = bind_host(b, t, &v->positions, &v->own_positions)) != KS_OK || !v->has_class)
     return st;
   if (count_elements(class_row) != s->n_embd)
     return fail_shape(b, class_row, s->n_embd, 1);
-  return read_f32(b, class_row, &v->class_row, &v->own_class);
+  return bind_host(b, class_row, &v->class_row, &v->own_class);
 }
 
 static ks_status
@@ -546,6 +564,7 @@ ks_vision_unbind(ks_vision *v)
     else
       v->be->t->weight_unbind(v->be->dev, bound->data, bound->n_bytes);
   }
+  ks_alloc_uncharge(v->alloc, KS_MEM_WEIGHTS, v->host_bytes);
   ks_mem_free(v->bound);
   ks_mem_free(v->own_positions);
   ks_mem_free(v->own_class);

@@ -68,6 +68,7 @@ struct ks_vision {
   ks_vision_bound *bound;
   size_t n_bound, bound_capacity;
   uint64_t weight_bytes;
+  uint64_t host_bytes; /* of weight_bytes: mapped and read by the host, charged */
   uint64_t scratch_limit;
   uint32_t whole_rows, tile_rows; /* a picture of up to whole_rows is one tile; rows of others */
 };

@@ -1,6 +1,6 @@
 /* vision-shape.c - from the keys of an mmproj file to the shape of its tower.
  * Sizes that tensors state as well (feed-forward, output) are taken from them in vision-bind.c, as
- * old files hold placeholders here.  Source: docs/formats/gguf.md, docs/method.md, section 10. */
+ * old files hold placeholders here.  Source: docs/formats/mmproj.md, docs/method.md, section 10. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/vision-internal.h"
 

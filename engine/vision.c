@@ -1,6 +1,6 @@
 /* vision.c - opening, owning and pairing a vision tower.
  * The file stays mapped as long as the tower lives: on the CPU the weights are its bytes.
- * Source: docs/formats/gguf.md. */
+ * Source: docs/formats/mmproj.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/vision-internal.h"
 

@@ -6,12 +6,14 @@
 #include "app/cli-media.h"
 #include "app/cli-session.h"
 #include "app/ks-error.h"
+#include "app/ks-folder-scan.h"
 #include "media/ks-media.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#define MAX_FOLDER_FILES 64u
 #define SMALL_SIDE_PX 16u /* when only the kind or the number matters */
 
 /* --- printing --- */
@@ -388,10 +390,42 @@ cli_talk_attach_image (CliTalk *talk, const char *path, GError **error)
   return look_live (talk, full, error);
 }
 
+/* A verdict on each file that is not taken; none taken is an error. */
+static gboolean
+attach_folder (CliTalk *talk, const char *path, GError **error)
+{
+  g_autoptr (GPtrArray) files = ks_folder_scan (path, MAX_FOLDER_FILES, NULL, error);
+  guint n_taken = 0;
+
+  for (guint i = 0; files != NULL && i < files->len; i++) {
+    const KsFolderFile *file = g_ptr_array_index (files, i);
+    g_autoptr (GError) local = NULL;
+    g_autofree char *verdict = NULL;
+
+    if (file->refused == NULL && cli_talk_attach (talk, file->path, &local)) {
+      n_taken++;
+      continue;
+    }
+    if (local != NULL && ks_error_is_cancelled (local)) {
+      g_propagate_error (error, g_steal_pointer (&local));
+      return FALSE;
+    }
+    verdict = g_strdup_printf ("%s is left out: %s", file->name,
+                               local != NULL ? local->message : file->refused);
+    cli_print_notice (verdict);
+  }
+  if (files != NULL && n_taken == 0)
+    g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED, "no file of %s could be attached", path);
+  return n_taken > 0;
+}
+
 gboolean
 cli_talk_attach (CliTalk *talk, const char *path, GError **error)
 {
   g_autofree char *full = expand_home (path);
+
+  if (g_file_test (full, G_FILE_TEST_IS_DIR))
+    return attach_folder (talk, full, error);
 
   if (talk->session != NULL)
     return cli_session_attach (talk->session, full, error);

@@ -112,6 +112,8 @@ add_pictures (cJSON *json, const KsMemoryStats *stats)
     cJSON_AddStringToObject (row, "name", seen != NULL ? seen->name : "");
     if (seen != NULL && seen->source == KS_PICTURE_PAGE)
       cJSON_AddNumberToObject (row, "page", seen->index + 1);
+    if (seen != NULL && seen->source == KS_PICTURE_FRAME)
+      cJSON_AddNumberToObject (row, "frame", seen->index + 1);
     cJSON_AddNumberToObject (row, "tokens", picture->n_tok);
     cJSON_AddNumberToObject (row, "entries", (double)picture->n_entry);
     cJSON_AddNumberToObject (row, "share", n_all > 0 ? (double)picture->n_entry / n_all : 0);

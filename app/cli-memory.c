@@ -142,6 +142,8 @@ print_pictures (const KsMemoryStats *stats, guint turn)
       continue;
     if (seen != NULL && seen->source == KS_PICTURE_PAGE)
       page = g_strdup_printf (", page %u", seen->index + 1);
+    else if (seen != NULL && seen->source == KS_PICTURE_FRAME)
+      page = g_strdup_printf (", frame %u", seen->index + 1);
     printf ("  picture %-4u %6u tokens  %5.1f %% kept  %s%s\n", picture->attachment, picture->n_tok,
             100 * get_share (stats, picture->n_entry, picture->n_tok), name,
             page != NULL ? page : "");

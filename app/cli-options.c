@@ -162,6 +162,8 @@ add_pictures (CliOptions *options, GOptionContext *context)
        "N"},
       {"frames", 0, 0, G_OPTION_ARG_INT, &options->frames,
        "frames of a video that go to the model (default: as the settings say, else 16)", "N"},
+      {"ocr", 0, 0, G_OPTION_ARG_NONE, &options->ocr,
+       "recognise the words in attached pictures and scanned pages (sessions)", NULL},
       {"no-split", 0, 0, G_OPTION_ARG_NONE, &options->no_split,
        "see a picture whole and small where the model would look at its tiles", NULL},
       {NULL, 0, 0, 0, NULL, NULL, NULL}};
@@ -174,7 +176,8 @@ add_conversation (CliOptions *options, GOptionContext *context)
 {
   const GOptionEntry entries[] = {
       {"attach", 'a', 0, G_OPTION_ARG_FILENAME_ARRAY, &options->attach,
-       "file that belongs to the first message: text, PDF or picture; may be given more than once",
+       "file or folder that belongs to the first message: text, document, picture or video; may be "
+       "given more than once",
        "FILE"},
       {"image", 'i', 0, G_OPTION_ARG_FILENAME_ARRAY, &options->images,
        "picture that the model looks at with the first message; may be given more than once",
@@ -407,6 +410,7 @@ find_eyes (const CliOptions *options, KsModelRegistry *registry, KsSettings *set
   if (options->max_pixels > 0)
     out->vision_limits.max_pixels = (guint64)options->max_pixels;
   out->vision_limits.no_split |= options->no_split != FALSE;
+  out->ocr = options->ocr;
   out->video_frames = options->frames > 0 ? (guint)options->frames : 0;
   if (options->mmproj == NULL) {
     ks_model_registry_set_mmproj_choices (registry, choices);

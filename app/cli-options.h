@@ -16,7 +16,7 @@ typedef struct {
   /* model */
   char *model, *gate, *mmproj, *kv_type, *mode, *isa;
   int threads, min_pixels, max_pixels, frames;
-  gboolean no_split;
+  gboolean no_split, ocr;
   gboolean no_repack;
   gboolean wants_eyes; /* a command that may look at pictures */
   gboolean is_check;   /* a command that checks or evaluates: exact where no mode is asked for */

@@ -2,7 +2,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/ks-attach-job.h"
 
+#include "app/ks-document-parts.h"
 #include "app/ks-error.h"
+#include "app/ks-ocr-layer.h"
 #include "app/ks-turn-source.h"
 #include "media/ks-media.h"
 
@@ -147,6 +149,8 @@ get_kind (KsMediaKind kind)
     return KS_ATTACHMENT_IMAGE;
   case KS_MEDIA_VIDEO:
     return KS_ATTACHMENT_VIDEO;
+  case KS_MEDIA_DOCUMENT:
+    return KS_ATTACHMENT_DOCUMENT;
   default:
     return KS_ATTACHMENT_TEXT;
   }
@@ -181,20 +185,85 @@ load_frames (KsAttachJob *job, const KsMediaOptions *options, const char *path,
   job->reading = reading;
 }
 
-/* Pages that hold no text go as pictures to a model that sees. */
-static char *
+/* Pages that hold no text go as pictures to a model that sees, with their words if those are
+ * wanted.  A picture of an encrypted page could not be made again later. */
+static void
+choose_pages (KsReading *reading, const KsAttachJob *job, const KsMediaResult *result)
+{
+  if (result->text == NULL || job->password != NULL || reading->pages != NULL ||
+      !ks_document_choose_pages (reading, result->text) || !reading->ocr)
+    return;
+  for (guint i = 0; i < reading->pages->len; i++)
+    if (ks_reading_get_page (reading, i) == KS_PAGE_PICTURE)
+      ks_reading_set_page (reading, reading->pages->len, i, KS_PAGE_BOTH);
+}
+
+/* As it was asked for, completed by what the file is. (transfer full) */
+static KsReading *
 choose_reading (const KsAttachJob *job, const KsMediaResult *result)
 {
-  g_autoptr (KsReading) reading = NULL;
+  KsReading *reading =
+      job->reading != NULL ? ks_reading_copy (job->reading) : ks_reading_parse (NULL);
 
-  if (result->kind == KS_MEDIA_VIDEO)
-    return ks_reading_format (job->reading);
+  if (result->kind == KS_MEDIA_PDF)
+    choose_pages (reading, job, result);
+  if (result->kind == KS_MEDIA_TEXT || result->kind == KS_MEDIA_VIDEO)
+    reading->ocr = FALSE;
+  return reading;
+}
 
-  if (result->kind != KS_MEDIA_PDF || result->n_pages_without_text == 0 || result->text == NULL)
-    return NULL;
-  reading = ks_reading_parse (NULL);
-  ks_turn_source_find_blank_pages (result->text, result->n_pages, reading);
-  return ks_reading_format (reading);
+static char *
+join_warnings (char *take_one, const char *other)
+{
+  g_autofree char *one = take_one;
+
+  return one != NULL ? g_strdup_printf ("%s; %s", one, other) : g_strdup (other);
+}
+
+/* The text that belongs to it: its own, or with what OCR finds.  Without OCR it is attached all the
+ * same. (transfer full) NULL = none */
+static char *
+make_text (KsAttachJob *job, const KsMediaResult *result, const char *path, KsReading *reading,
+           const KsMediaOptions *options, GCancellable *cancellable)
+{
+  KsOcrLayerJob layer = {.path = path, .media = *options};
+  g_autoptr (GError) error = NULL;
+  char *text = NULL;
+  guint n = 0;
+
+  if (reading->ocr)
+    text = ks_ocr_layer_make (&layer, result, &n, cancellable, &error);
+  reading->ocr = text != NULL && n > 0;
+  if (error != NULL)
+    job->warning = join_warnings (job->warning, error->message);
+  if (reading->ocr)
+    return text;
+  g_free (text);
+  return g_strdup (result->text);
+}
+
+/* The attachment, with its text in a blob. */
+static gboolean
+make_attachment (KsAttachJob *job, const KsMediaResult *result, const char *path,
+                 const KsMediaOptions *options, GCancellable *cancellable, GError **error)
+{
+  g_autoptr (KsReading) reading = choose_reading (job, result);
+  g_autofree char *text = make_text (job, result, path, reading, options, cancellable);
+  g_autofree char *words = NULL, *text_hash = NULL;
+  g_autoptr (KsAttachment) plain = NULL;
+
+  if (text != NULL) {
+    g_autoptr (GBytes) bytes = g_bytes_new (text, strlen (text));
+
+    text_hash = ks_blob_store_add (job->blobs, bytes, error);
+    if (text_hash == NULL)
+      return FALSE;
+  }
+  plain = ks_attachment_new (get_kind (result->kind), job->name, job->hash, job->n_bytes, text_hash,
+                             result->n_pages, result->width_px, result->height_px);
+  words = ks_reading_format (reading);
+  job->attachment = ks_attachment_copy_with (plain, words, text_hash, result->duration_us);
+  return TRUE;
 }
 
 static gboolean
@@ -206,29 +275,18 @@ decode (Work *work, GCancellable *cancellable, GError **error)
                             .max_side_px = THUMBNAIL_PX,
                             .progress = progress_cb,
                             .user = work->relay};
-  g_autofree char *path = ks_blob_store_get_path (job->blobs, job->hash), *text_hash = NULL;
-  g_autofree char *reading = NULL;
-  g_autoptr (KsAttachment) plain = NULL;
+  g_autofree char *path = ks_blob_store_get_path (job->blobs, job->hash);
   g_autoptr (KsMediaResult) result = ks_media_load (path, &options, cancellable, error);
 
   if (result == NULL)
     return FALSE;
-  if (result->text != NULL) {
-    g_autoptr (GBytes) text = g_bytes_new (result->text, result->n_text);
-
-    text_hash = ks_blob_store_add (job->blobs, text, error);
-    if (text_hash == NULL)
-      return FALSE;
-  }
-  plain = ks_attachment_new (get_kind (result->kind), job->name, job->hash, job->n_bytes, text_hash,
-                             result->n_pages, result->width_px, result->height_px);
+  job->warning = make_warning (job, result);
   job->thumbnail = g_steal_pointer (&result->pixels);
+  job->has_sound = result->kind == KS_MEDIA_VIDEO && result->has_sound;
   if (result->kind == KS_MEDIA_VIDEO)
     load_frames (job, &options, path, cancellable);
-  reading = choose_reading (job, result);
-  job->attachment = ks_attachment_copy_with (plain, reading, text_hash, result->duration_us);
-  job->warning = make_warning (job, result);
-  job->has_sound = result->kind == KS_MEDIA_VIDEO && result->has_sound;
+  if (!make_attachment (job, result, path, &options, cancellable, error))
+    return FALSE;
   job->message =
       ks_turn_source_describe (job->attachment, job->blobs, &job->eyes, &job->n_pictures, error);
   return job->message != NULL;

@@ -25,7 +25,7 @@ typedef struct {
   KsBlobStore *blobs;
   KsEyes eyes;        /* of the model that is to read it */
   guint n_frames;     /* of a video, where reading says nothing */
-  KsReading *reading; /* how a video is to be read, or NULL */
+  KsReading *reading; /* how it is to be read, as far as that was chosen; or NULL */
   /* out */
   KsAttachment *attachment;
   KsPixels *thumbnail;

@@ -7,6 +7,7 @@
 
 #include "app/ks-attach-job.h"
 #include "app/ks-error.h"
+#include "app/ks-folder-scan.h"
 #include "app/ks-pending-attachment-internal.h"
 #include "app/ks-picture-loader.h"
 #include "media/ks-media.h"
@@ -73,21 +74,22 @@ counted_cb (guint n_tokens, gpointer user)
   ks_pending_attachment_set_n_tokens (user, n_tokens);
 }
 
-/* Tokens of one of its pictures: a page is taken to be as wide and high as the first one. */
+/* Tokens of one of its pictures: pages and pictures of a document are taken to be shaped like the
+ * first one, or square. */
 static guint
 count_visual (KsChat *self, KsPendingAttachment *pending, char **out_problem)
 {
   KsAttachment *attachment = ks_pending_attachment_get_attachment (pending);
+  KsAttachmentKind kind = ks_attachment_get_kind (attachment);
   KsPixels *first = ks_pending_attachment_get_thumbnail (pending);
   guint width, height;
 
-  if (ks_attachment_get_kind (attachment) != KS_ATTACHMENT_PDF) {
+  if (kind == KS_ATTACHMENT_IMAGE || kind == KS_ATTACHMENT_VIDEO) {
     width = ks_attachment_get_width_px (attachment);
     height = ks_attachment_get_height_px (attachment);
     ks_eyes_fit_size (&width, &height,
-                      ks_attachment_get_kind (attachment) == KS_ATTACHMENT_VIDEO
-                          ? KS_PICTURE_FRAME_SIDE_PX
-                          : KS_PICTURE_MAX_SIDE_PX);
+                      kind == KS_ATTACHMENT_VIDEO ? KS_PICTURE_FRAME_SIDE_PX
+                                                  : KS_PICTURE_MAX_SIDE_PX);
   } else {
     width = first != NULL ? ks_pixels_get_width (first) : 1;
     height = first != NULL ? ks_pixels_get_height (first) : 1;
@@ -346,6 +348,13 @@ store_opened_cb (GObject *source, GAsyncResult *result, gpointer user_data)
   run_load (load);
 }
 
+static gboolean
+wants_ocr (KsChat *self)
+{
+  return (self->library->options != NULL && self->library->options->ocr) ||
+         ks_settings_get_recognise_text (self->library->settings);
+}
+
 static void
 start_load (KsChat *self, KsPendingAttachment *pending, KsAttachJob *take_job)
 {
@@ -357,6 +366,8 @@ start_load (KsChat *self, KsPendingAttachment *pending, KsAttachJob *take_job)
   load->job = take_job;
   take_job->name = g_strdup (ks_pending_attachment_get_name (pending));
   take_job->eyes = self->library->eyes;
+  if (take_job->reading == NULL && wants_ocr (self))
+    take_job->reading = ks_reading_parse ("ocr");
   take_job->n_frames = self->library->options != NULL && self->library->options->video_frames > 0
                            ? self->library->options->video_frames
                            : ks_settings_get_video_frames (self->library->settings);
@@ -391,29 +402,90 @@ add_pending (KsChat *self, KsPendingAttachment *pending)
   return FALSE;
 }
 
+static void
+attach_path (KsChat *self, KsPendingAttachment *pending, const char *path)
+{
+  KsAttachJob *job = g_new0 (KsAttachJob, 1);
+
+  job->path = g_strdup (path);
+  start_load (self, pending, job);
+}
+
+/* --- folders --- */
+
+static void
+scan_folder (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+  GError *error = NULL;
+  GPtrArray *files = ks_folder_scan (data, MAX_ATTACHMENTS, cancellable, &error);
+
+  if (files != NULL)
+    g_task_return_pointer (task, files, (GDestroyNotify)g_ptr_array_unref);
+  else
+    g_task_return_error (task, error);
+}
+
+/* Each file becomes an attachment of its own: read, or with the sentence why it is not. */
+static void
+scanned_cb (GObject *source, GAsyncResult *result, gpointer user_data)
+{
+  g_autoptr (KsChat) self = user_data;
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GPtrArray) files = g_task_propagate_pointer (G_TASK (result), &error);
+
+  ks_library_end_write (self->library);
+  if (error != NULL)
+    ks_chat_emit_notice (self, error->message);
+  for (guint i = 0; files != NULL && i < files->len; i++) {
+    const KsFolderFile *file = g_ptr_array_index (files, i);
+    g_autoptr (KsPendingAttachment) pending = ks_pending_attachment_new (file->name);
+
+    if (!add_pending (self, pending))
+      continue;
+    if (file->refused != NULL)
+      ks_pending_attachment_set_state (pending, KS_PENDING_FAILED, file->refused);
+    else
+      attach_path (self, pending, file->path);
+  }
+}
+
+static void
+attach_folder (KsChat *self, const char *path)
+{
+  g_autoptr (GTask) task = NULL;
+
+  if (self->library->closing)
+    return;
+  ks_library_begin_write (self->library);
+  task = g_task_new (NULL, NULL, scanned_cb, g_object_ref (self));
+  g_task_set_task_data (task, g_strdup (path), g_free);
+  g_task_run_in_thread (task, scan_folder);
+}
+
 void
 ks_chat_attach_file (KsChat *self, GFile *file)
 {
   g_autoptr (KsPendingAttachment) pending = NULL;
   g_autofree char *path = NULL, *base = NULL, *name = NULL;
-  KsAttachJob *job;
 
   g_return_if_fail (KS_IS_CHAT (self) && G_IS_FILE (file));
+  path = g_file_get_path (file);
+  if (path != NULL && g_file_test (path, G_FILE_TEST_IS_DIR)) {
+    attach_folder (self, path);
+    return;
+  }
   base = g_file_get_basename (file);
   name = g_filename_display_name (base != NULL ? base : "file");
   pending = ks_pending_attachment_new (name);
   if (!add_pending (self, pending))
     return;
-  path = g_file_get_path (file);
   if (path == NULL || !g_file_is_native (file)) {
     ks_pending_attachment_set_state (pending, KS_PENDING_FAILED,
                                      "Only files on this computer can be attached: copy it here "
                                      "first.");
     return;
   }
-  job = g_new0 (KsAttachJob, 1);
-  job->path = g_steal_pointer (&path);
-  start_load (self, pending, job);
+  attach_path (self, pending, path);
 }
 
 void
@@ -467,8 +539,8 @@ ks_chat_set_reading (KsChat *self, KsPendingAttachment *pending, const KsReading
       self->library->closing)
     return;
   before = ks_pending_attachment_dup_reading (pending);
-  if (ks_attachment_get_kind (attachment) == KS_ATTACHMENT_VIDEO && reading->has_frames &&
-      has_other_frames (before, reading)) {
+  if (before->ocr != reading->ocr || (ks_attachment_get_kind (attachment) == KS_ATTACHMENT_VIDEO &&
+                                      reading->has_frames && has_other_frames (before, reading))) {
     KsAttachJob *job = g_new0 (KsAttachJob, 1);
 
     job->hash = g_strdup (ks_pending_attachment_get_hash (pending));

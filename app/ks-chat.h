@@ -52,7 +52,8 @@ GListModel *ks_chat_get_messages (KsChat *self);
 /* Pending attachments, of KsPendingAttachment. (transfer none) */
 GListModel *ks_chat_get_attachments (KsChat *self);
 void ks_chat_attach_file (KsChat *self,
-                          GFile *file); /* local files only; others FAIL with a sentence */
+                          GFile *file); /* local files only; others FAIL with a sentence; of a
+                                           folder every file in it, a little later */
 void ks_chat_attach_bytes (KsChat *self, const char *name, GBytes *bytes);
 void ks_chat_unlock_attachment (KsChat *self, KsPendingAttachment *attachment,
                                 const char *password);

@@ -48,6 +48,8 @@ static const ks_vision_embeds *
 encode (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture, GError **error)
 {
   KsSight *sight = core->setup->sight;
+  guint64 total_bytes = core->setup->request.total_bytes;
+  guint64 scratch_bytes = ks_alloc_get_bytes (core->setup->alloc, KS_MEM_SCRATCH);
   KsPictureRgb rgb = {0};
   ks_vision_plan plan;
   const ks_vision_embeds *embeds = NULL;
@@ -58,6 +60,11 @@ encode (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture, GE
       book_room (core, picture, &plan, TRUE, error))
     embeds = ks_sight_encode (sight, picture, &rgb, &plan, stop_requested, job, error);
   ks_picture_rgb_clear (&rgb);
+  /* What the device grew for the tower's operations stays: keys and values make room for it. */
+  if (embeds != NULL && total_bytes > 0 &&
+      ks_alloc_get_bytes (core->setup->alloc, KS_MEM_SCRATCH) > scratch_bytes &&
+      !ks_core_set_total (core, total_bytes, error))
+    return NULL;
   return embeds;
 }
 

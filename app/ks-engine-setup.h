@@ -22,6 +22,7 @@ typedef struct {
   gboolean mmproj_was_found; /* nobody asked for it: if it cannot be used, the model is blind */
   ks_vision_limits vision_limits;
   guint video_frames;         /* of a video that is attached; 0 = as the settings say */
+  gboolean ocr;               /* words in pictures that are attached are recognised */
   KsEmbedStore *embeds;       /* where embeddings are kept on the disk, or NULL */
   guint64 embed_memory_bytes; /* at most for embeddings in memory */
   ks_budget_request budget;

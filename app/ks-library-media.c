@@ -139,7 +139,7 @@ decode_func (gpointer data, gpointer user_data)
       .name = decode->name, .password = decode->password, .max_side_px = decode->max_side_px};
 
   if (!g_cancellable_set_error_if_cancelled (decode->cancellable, &decode->error)) {
-    if (decode->kind == KS_ATTACHMENT_PDF)
+    if (decode->kind == KS_ATTACHMENT_PDF || decode->kind == KS_ATTACHMENT_DOCUMENT)
       decode->pixels = ks_media_render_page (decode->path, decode->page, &options,
                                              decode->cancellable, &decode->error);
     else

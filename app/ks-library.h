@@ -72,9 +72,9 @@ void ks_library_import_async (KsLibrary *self, GFile *file, GCancellable *cancel
                               GAsyncReadyCallback callback, gpointer user_data);
 KsSession *ks_library_import_finish (KsLibrary *self, GAsyncResult *result, GError **error);
 
-/* A picture, or a page (from 0) of a document, for display: decoded by the worker, at most
- * max_side_px a side; small ones come from a cache.  password: for encrypted documents, else NULL.
- * Errors: KS_MEDIA_ERROR_PASSWORD and the worker's sentences. */
+/* A picture, a page (from 0) of a PDF or a picture (from 0) in a document, for display: decoded by
+ * the worker, at most max_side_px a side; small ones come from a cache.  password: for encrypted
+ * documents, else NULL. Errors: KS_MEDIA_ERROR_PASSWORD and the worker's sentences. */
 void ks_library_render_async (KsLibrary *self, KsAttachment *attachment, guint page,
                               guint max_side_px, const char *password, GCancellable *cancellable,
                               GAsyncReadyCallback callback, gpointer user_data);

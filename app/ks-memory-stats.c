@@ -144,12 +144,15 @@ make_rows (const KsMemoryStats *stats)
     KsMemoryPicture row = {.turn = from->turn,
                            .number = from->attachment,
                            .n_token = from->n_tok,
-                           .n_entries = from->n_entry};
+                           .n_entries = from->n_entry,
+                           .page = -1,
+                           .frame = -1};
 
     if (seen != NULL) {
       row.name = seen->name;
       row.hash = seen->hash;
       row.page = seen->source == KS_PICTURE_PAGE ? (int)seen->index : -1;
+      row.frame = seen->source == KS_PICTURE_FRAME ? (int)seen->index : -1;
     }
     g_array_append_val (rows, row);
   }

@@ -13,7 +13,8 @@ typedef struct {
   guint turn, number; /* number: within the turn, from 1 */
   char *name;         /* of its file */
   char *hash;         /* ks_attachment_get_hash () of its attachment */
-  int page;           /* of a document, from 0; -1 = the whole file */
+  int page;           /* of a PDF, or picture of a document, from 0; else -1 */
+  int frame;          /* of a video, the first of a pair, from 0; else -1 */
   guint n_token;      /* visual tokens */
   guint64 n_entries;  /* kept now, of all streams */
 } KsMemoryPicture;

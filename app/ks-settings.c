@@ -39,6 +39,7 @@ static const struct {
     {"picture-max-pixels", "u", "0"},
     {"picture-min-pixels", "u", "0"},
     {"policy", "s", "''"},
+    {"recognise-text", "b", "false"},
     {"repeat-penalty", "d", "1"},
     {"seed", "x", "-1"},
     {"sidebar-visible", "b", "true"},
@@ -507,6 +508,16 @@ ks_settings_get_embedding_disk_bytes (KsSettings *self)
 {
   g_return_val_if_fail (KS_IS_SETTINGS (self), 0);
   return get_mib (self, "embedding-disk");
+}
+
+gboolean
+ks_settings_get_recognise_text (KsSettings *self)
+{
+  g_autoptr (GVariant) value = NULL;
+
+  g_return_val_if_fail (KS_IS_SETTINGS (self), FALSE);
+  value = get_value (self, "recognise-text");
+  return g_variant_get_boolean (value);
 }
 
 guint

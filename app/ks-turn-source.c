@@ -2,9 +2,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/ks-turn-source.h"
 
+#include "app/ks-document-parts.h"
 #include "app/ks-prompt-builder.h"
 
 #include <string.h>
+
+#define MAX_DOCUMENT_PICTURES 64u
 
 KsTurnSource *
 ks_turn_source_new (const char *question, GPtrArray *attachments)
@@ -177,67 +180,28 @@ add_image (const Maker *maker, KsAttachment *attachment, const KsReading *readin
   return TRUE;
 }
 
-/* Where the text of page number i (from 1) begins, behind what lies at from: at its "[page i]". */
-static const char *
-find_page (const char *text, const char *from, guint i)
-{
-  g_autofree char *mark = g_strdup_printf ("[page %u]\n", i);
-
-  for (const char *at = from; (at = strstr (at, mark)) != NULL; at++)
-    if (at == text || at[-1] == '\n')
-      return at;
-  return NULL;
-}
-
+/* Text, with pages and pictures where they stand as far as the model sees them. */
 static gboolean
-is_blank (const char *text, gsize n)
-{
-  for (gsize i = 0; i < n; i++)
-    if (!g_ascii_isspace (text[i]))
-      return FALSE;
-  return TRUE;
-}
-
-void
-ks_turn_source_find_blank_pages (const char *text, guint n_pages, KsReading *reading)
-{
-  const char *begin = find_page (text, text, 1);
-
-  for (guint i = 0; begin != NULL && i < n_pages; i++) {
-    const char *end = find_page (text, begin + 1, i + 2);
-    const char *line = strchr (begin, '\n') + 1;
-
-    if (is_blank (line, end != NULL ? (gsize)(end - line) : strlen (line)))
-      ks_reading_set_page (reading, n_pages, i, KS_PAGE_PICTURE);
-    begin = end;
-  }
-}
-
-/* Each page as it was chosen: its text, its picture, or both. */
-static gboolean
-add_pages (const Maker *maker, KsAttachment *attachment, const KsReading *reading, const char *text,
+add_parts (const Maker *maker, KsAttachment *attachment, const KsReading *reading, const char *text,
            GError **error)
 {
-  const char *begin = find_page (text, text, 1);
+  g_autoptr (GArray) parts =
+      ks_document_split (ks_attachment_get_kind (attachment), text, reading, maker->eyes->sees);
+  guint n_picture = 0;
 
   ks_prompt_builder_begin_document (maker->builder, ks_attachment_get_name (attachment));
-  for (guint i = 0; begin != NULL; i++) {
-    KsPageMode mode = ks_reading_get_page (reading, i);
-    const char *end = find_page (text, begin + 1, i + 2);
-    const char *line = strchr (begin, '\n') + 1;
-    gsize n = end != NULL ? (gsize)(end - begin) : strlen (begin);
+  for (guint i = 0; i < parts->len; i++) {
+    const KsDocumentPart *part = &g_array_index (parts, KsDocumentPart, i);
 
-    if (mode == KS_PAGE_PICTURE || mode == KS_PAGE_BOTH) {
-      ks_prompt_builder_add_part (maker->builder, begin, (gsize)(line - begin));
-      if (!add_picture (maker, attachment, KS_PICTURE_PAGE, i, error))
-        return FALSE;
+    if (!part->is_picture)
+      ks_prompt_builder_add_part (maker->builder, text + part->at, part->n);
+    else if (++n_picture > MAX_DOCUMENT_PICTURES &&
+             ks_attachment_get_kind (attachment) == KS_ATTACHMENT_DOCUMENT)
+      continue; /* its words stay */
+    else if (!add_picture (maker, attachment, KS_PICTURE_PAGE, part->index, error))
+      return FALSE;
+    else
       ks_prompt_builder_add_part (maker->builder, "\n", 1);
-    }
-    if (mode == KS_PAGE_TEXT)
-      ks_prompt_builder_add_part (maker->builder, begin, n);
-    else if (mode == KS_PAGE_BOTH)
-      ks_prompt_builder_add_part (maker->builder, line, n - (gsize)(line - begin));
-    begin = end;
   }
   ks_prompt_builder_end_document (maker->builder);
   return TRUE;
@@ -247,19 +211,18 @@ static gboolean
 add_document (const Maker *maker, KsAttachment *attachment, const KsReading *reading,
               GError **error)
 {
-  const char *name = ks_attachment_get_name (attachment);
+  KsAttachmentKind kind = ks_attachment_get_kind (attachment);
   const char *hash = ks_attachment_get_text_hash (attachment);
   g_autofree char *text = NULL;
 
-  if (hash == NULL && ks_attachment_get_kind (attachment) == KS_ATTACHMENT_TEXT)
+  if (hash == NULL && kind == KS_ATTACHMENT_TEXT)
     hash = ks_attachment_get_hash (attachment); /* text that came with no decoded copy */
   text = hash != NULL ? read_text (maker, attachment, hash, error) : g_strdup ("");
   if (text == NULL)
     return FALSE;
-  if (ks_attachment_get_kind (attachment) == KS_ATTACHMENT_PDF && maker->eyes->sees &&
-      reading->pages != NULL)
-    return add_pages (maker, attachment, reading, text, error);
-  ks_prompt_builder_add_document (maker->builder, name, text);
+  if ((kind == KS_ATTACHMENT_PDF && reading->pages != NULL) || kind == KS_ATTACHMENT_DOCUMENT)
+    return add_parts (maker, attachment, reading, text, error);
+  ks_prompt_builder_add_document (maker->builder, ks_attachment_get_name (attachment), text);
   return TRUE;
 }
 

@@ -31,8 +31,6 @@ gboolean ks_turn_source_is_empty (const KsTurnSource *source);
  * full) */
 KsTurnText *ks_turn_source_make_text (const KsTurnSource *source, KsBlobStore *blobs,
                                       const KsEyes *eyes, GError **error);
-/* Marks the pages whose text (pages joined, each after its "[page N]") has no word as pictures. */
-void ks_turn_source_find_blank_pages (const char *text, guint n_pages, KsReading *reading);
 /* What an attachment alone adds to a message: its text, and how many pictures. (transfer full) */
 GBytes *ks_turn_source_describe (KsAttachment *attachment, KsBlobStore *blobs, const KsEyes *eyes,
                                  guint *out_n_pictures, GError **error);

@@ -201,7 +201,7 @@ static void
 test_attach (LibraryFixture *f, gconstpointer data)
 {
   KsChat *chat = fixture_open_chat (f, NULL, 4);
-  g_autofree char *path = g_build_filename (f->dir, "notes.txt", NULL);
+  g_autofree char *path = g_build_filename (f->dir, "notes.txt", NULL), *gone = NULL;
   g_autoptr (KsSession) session = NULL;
   g_autoptr (KsMessage) message = NULL;
   g_autoptr (KsAttachment) attachment = NULL;
@@ -218,9 +218,10 @@ test_attach (LibraryFixture *f, gconstpointer data)
   n_tokens = ks_pending_attachment_get_n_tokens (pending);
   g_assert_cmpuint (n_tokens, >, 8);
   /* One that fails says why, and holds the message back until it is removed. */
-  pending = attach_path (chat, f->dir);
+  gone = g_build_filename (f->dir, "gone.txt", NULL);
+  pending = attach_path (chat, gone);
   g_assert_cmpint (ks_pending_attachment_get_state (pending), ==, KS_PENDING_FAILED);
-  g_assert_nonnull (strstr (ks_pending_attachment_get_error (pending), "is a folder"));
+  g_assert_nonnull (strstr (ks_pending_attachment_get_error (pending), "cannot be opened"));
   g_assert_false (ks_chat_send (chat, "where?", &reason));
   g_assert_nonnull (reason);
   ks_chat_remove_attachment (chat, pending);

@@ -7,10 +7,16 @@ Usage: test-pictures.py PROGRAM CASES.  Prints TAP.  Every check states a promis
 import json
 import os
 import shutil
+import subprocess
 import sys
 
-from clilib import CASES, HOME, MODEL, check, expect, expect_failure, main, run
+from clilib import CASES, HOME, MODEL, check, expect, expect_failure, main, run, write
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "media"))
+import hostileoffice  # noqa: E402
+import hostilepdf  # noqa: E402
+
+VIDEO = "plain.mp4"
 FAMILIES = ("idefics3", "llava-1.5", "qwen2.5-vl", "qwen3-vl")
 
 
@@ -159,6 +165,48 @@ def thirty_pictures_fit_the_smallest_target():
     rows = [line for line in out.splitlines() if line.startswith("  picture ")]
     expect(len(rows) == 30 and all("% kept" in row for row in rows), out)
     expect(sum(line.startswith("turn ") for line in out.splitlines()) == 31, out)
+
+
+@check
+def a_video_is_seen_by_its_frames():
+    """Two by two where the model takes pairs, one by one elsewhere; a session reads them again without encoding."""
+    subprocess.run([os.environ["KS_MAKE_VIDEOS"], HOME.name], check=True)
+    video = os.path.join(HOME.name, VIDEO)
+    for family, want in (("qwen2.5-vl", [1, 3]), ("llava-1.5", [1, 2, 3, 4])):
+        memory = ask(family, "--attach", video, "--frames", "4")["memory"]
+        expect([p["frame"] for p in memory["pictures"]] == want, f"{family}: {memory['pictures']}")
+        expect(memory["pictures_encoded"] == len(want), family)
+    first = talk("new", "qwen3-vl", more=("--attach", video, "--frames", "4"))
+    expect([p["frame"] for p in first["memory"]["pictures"]] == [1, 3], str(first["memory"]["pictures"]))
+    second = talk(first["session"]["id"], "qwen3-vl")
+    expect(second["memory"]["pictures_encoded"] == 0 and second["memory"]["pictures_from_disk"] == 2,
+           str(second["memory"]))
+
+
+@check
+def a_document_is_seen_with_its_pictures():
+    """Each where it stands and once; a page of a PDF that has no text is a picture."""
+    path = write("letter.docx", hostileoffice.rich_docx())
+    seen = talk("new", "idefics3", more=("--attach", path))["memory"]
+    expect([p["page"] for p in seen["pictures"]] == [1, 2], str(seen["pictures"]))
+    blind = talk("new", "idefics3", more=("--attach", path, "--mmproj", "none"))["memory"]
+    expect(blind["pictures"] == [] and blind["tokens_seen"] > 50, str(blind))
+    path = write("scan.pdf", hostilepdf.scanned("Typed words", "SCANNED LINES"))
+    seen = talk("new", "idefics3", more=("--attach", path))["memory"]
+    expect([p["page"] for p in seen["pictures"]] == [2], str(seen["pictures"]))
+
+
+@check
+def a_folder_is_attached_file_by_file():
+    folder = os.path.join(HOME.name, "folder")
+    os.makedirs(folder)
+    shutil.copy(case("qwen3-vl", "img0.png"), folder)
+    for name, data in (("a.txt", b"words"), ("b.bin", b"\0\1\2\3" * 50)):
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(data)
+    code, out, err = run("ask", *options("qwen3-vl"), "--json", "--max-tokens", "2", "--attach", folder, "?")
+    expect(code == 0 and "b.bin is left out" in err and "a.txt" not in err, err)
+    expect(len(json.loads(out)["memory"]["pictures"]) == 1, out)
 
 
 @check

@@ -56,7 +56,8 @@ void cli_talk_stop (CliTalk *talk);
 gboolean cli_talk_wait (CliTalk *talk);
 /* The same for a picture that the model has to look at. */
 gboolean cli_talk_attach_image (CliTalk *talk, const char *path, GError **error);
-/* Reads a file, or those of a folder, and attaches it to the next message; asks for a password on a terminal. */
+/* Reads a file, or those of a folder, and attaches them to the next message; asks for a password on
+ * a terminal. */
 gboolean cli_talk_attach (CliTalk *talk, const char *path, GError **error);
 KsAnswerInfo cli_talk_get_info (CliTalk *talk);
 

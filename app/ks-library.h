@@ -80,6 +80,28 @@ void ks_library_render_async (KsLibrary *self, KsAttachment *attachment, guint p
                               GAsyncReadyCallback callback, gpointer user_data);
 KsPixels *ks_library_render_finish (KsLibrary *self, GAsyncResult *result, GError **error);
 
+typedef struct {
+  KsPixels *pixels;
+  gint64 time_us; /* when it is shown */
+} KsVideoFrame;
+
+typedef struct {
+  GPtrArray *frames; /* of KsVideoFrame, by time, at least one */
+  gboolean has_sound;
+  char *warning; /* NULL = none */
+} KsVideoFrames;
+
+void ks_video_frame_free (KsVideoFrame *frame);    /* NULL is allowed */
+void ks_video_frames_free (KsVideoFrames *frames); /* NULL is allowed */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (KsVideoFrames, ks_video_frames_free)
+/* The frames of a video that a reading with this sampling would take, for display. */
+void ks_library_load_frames_async (KsLibrary *self, KsAttachment *attachment,
+                                   const KsMediaSampling *sampling, guint max_side_px,
+                                   GCancellable *cancellable, GAsyncReadyCallback callback,
+                                   gpointer user_data);
+KsVideoFrames *ks_library_load_frames_finish (KsLibrary *self, GAsyncResult *result,
+                                              GError **error);
+
 /* The text of a text attachment, or what was read out of a document; valid text. */
 void ks_library_read_text_async (KsLibrary *self, KsAttachment *attachment,
                                  GCancellable *cancellable, GAsyncReadyCallback callback,

@@ -8,6 +8,7 @@
 #include "ui/ks-reading-choice.h"
 #include "ui/ks-resource.h"
 #include "ui/ks-texture.h"
+#include "ui/ks-video-dialog.h"
 
 #include <glib/gi18n.h>
 
@@ -28,6 +29,7 @@ struct _KsAttachmentChip {
   GtkEditable *password;
   GtkWidget *unlock_button;
   GtkMenuButton *reading_button;
+  GtkWidget *frames_button;
   GtkWidget *remove_button;
 
   KsChat *chat;
@@ -242,6 +244,9 @@ name_all (KsAttachmentChip *self, const char *name, const char *detail)
   gtk_widget_set_tooltip_text (GTK_WIDGET (self->reading_button), reading_how);
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->reading_button),
                                   GTK_ACCESSIBLE_PROPERTY_LABEL, reading_how, -1);
+  gtk_widget_set_tooltip_text (self->frames_button, reading_how);
+  gtk_accessible_update_property (GTK_ACCESSIBLE (self->frames_button),
+                                  GTK_ACCESSIBLE_PROPERTY_LABEL, reading_how, -1);
   gtk_widget_set_tooltip_text (self->open_button, open);
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->open_button), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   open, -1);
@@ -266,7 +271,10 @@ update (KsAttachmentChip *self)
   gtk_widget_set_visible (self->lock, state == KS_PENDING_PASSWORD);
   gtk_widget_set_visible (GTK_WIDGET (self->reading_button),
                           state == KS_PENDING_READY && self->library != NULL &&
-                              ks_reading_choice_has_any (self->library, self->attachment));
+                              ks_reading_choice_has_any (self->attachment));
+  gtk_widget_set_visible (self->frames_button, state == KS_PENDING_READY && self->library != NULL &&
+                                                   ks_pending_attachment_get_kind (
+                                                       self->attachment) == KS_ATTACHMENT_VIDEO);
   set_class (self, "failed", state == KS_PENDING_FAILED);
   update_picture (self);
   update_progress (self);
@@ -307,6 +315,12 @@ remove_cb (KsAttachmentChip *self)
   g_autoptr (KsAttachmentChip) guard = g_object_ref (self);
 
   ks_chat_remove_attachment (self->chat, self->attachment);
+}
+
+static void
+frames_cb (KsAttachmentChip *self)
+{
+  ks_video_dialog_present (GTK_WIDGET (self), self->chat, self->library, self->attachment);
 }
 
 /* Made when it is wanted: most attachments are read as they are. */
@@ -353,6 +367,7 @@ ks_attachment_chip_class_init (KsAttachmentChipClass *klass)
   G_OBJECT_CLASS (klass)->dispose = ks_attachment_chip_dispose;
   gtk_widget_class_set_template_from_resource (widget_class, KS_RESOURCE "ks-attachment-chip.ui");
   gtk_widget_class_bind_template_child (widget_class, KsAttachmentChip, detail);
+  gtk_widget_class_bind_template_child (widget_class, KsAttachmentChip, frames_button);
   gtk_widget_class_bind_template_child (widget_class, KsAttachmentChip, lock);
   gtk_widget_class_bind_template_child (widget_class, KsAttachmentChip, name);
   gtk_widget_class_bind_template_child (widget_class, KsAttachmentChip, open_button);
@@ -370,6 +385,7 @@ ks_attachment_chip_init (KsAttachmentChip *self)
   gtk_widget_init_template (GTK_WIDGET (self));
   g_signal_connect_swapped (self->open_button, "clicked", G_CALLBACK (open_cb), self);
   g_signal_connect_swapped (self->password, "activate", G_CALLBACK (unlock_cb), self);
+  g_signal_connect_swapped (self->frames_button, "clicked", G_CALLBACK (frames_cb), self);
   gtk_menu_button_set_create_popup_func (self->reading_button, reading_cb, self, NULL);
   g_signal_connect_swapped (self->remove_button, "clicked", G_CALLBACK (remove_cb), self);
   g_signal_connect_swapped (self->unlock_button, "clicked", G_CALLBACK (unlock_cb), self);

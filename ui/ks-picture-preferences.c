@@ -13,8 +13,8 @@
 #define MOST_KEY "picture-max-pixels"
 
 static const char *const keys[] = {
-    LEAST_KEY,      MOST_KEY, "split-pictures", "embedding-memory", "embedding-disk",
-    "video-frames", NULL};
+    LEAST_KEY,          MOST_KEY,         "split-pictures", "recognise-text",
+    "embedding-memory", "embedding-disk", "video-frames",   NULL};
 
 static const guint sides[] = {256, 384, 512, 768, 1024, 1536, 2048, 3072};
 
@@ -188,6 +188,10 @@ ks_picture_page_new (KsLibrary *library)
       group, number_row_new (gsettings, "video-frames", _ ("Frames of a video"),
                              _ ("At first; can be changed for each video before it is sent"),
                              &frames_range));
+  adw_preferences_group_add (
+      group, switch_row_new (gsettings, "recognise-text", _ ("Read the text in pictures"),
+                             _ ("Recognised by machine (OCR) and marked as that: it may hold "
+                                "errors")));
   group = ks_preference_group_new (
       page, _ ("Pictures That Were Looked At"),
       _ ("What the model made of a picture is kept, so that it looks at each one once."));

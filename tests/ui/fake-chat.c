@@ -27,6 +27,7 @@ struct _KsChat {
 
 struct _KsLibrary {
   GObject parent_instance;
+  KsSettings *settings;
   KsModelState model_state;
   char *model_error;
   gboolean sees;
@@ -487,6 +488,7 @@ ks_library_finalize (GObject *object)
   KsLibrary *self = KS_LIBRARY (object);
 
   g_assert_null (self->task); /* every picture was answered */
+  g_object_unref (self->settings);
   g_free (self->model_error);
   g_free (self->password);
   G_OBJECT_CLASS (ks_library_parent_class)->finalize (object);
@@ -505,6 +507,7 @@ static void
 ks_library_init (KsLibrary *self)
 {
   self->model_state = KS_MODEL_READY;
+  self->settings = ks_settings_new (NULL);
 }
 
 KsModelState
@@ -582,6 +585,12 @@ char *
 ks_library_read_text_finish (KsLibrary *self, GAsyncResult *result, GError **error)
 {
   return g_task_propagate_pointer (G_TASK (result), error);
+}
+
+KsSettings *
+ks_library_get_settings (KsLibrary *self)
+{
+  return self->settings;
 }
 
 KsLibrary *

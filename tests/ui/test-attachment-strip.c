@@ -4,6 +4,7 @@
 #include "tests/ui/ui-test.h"
 #include "ui/ks-attachment-chip.h"
 #include "ui/ks-attachment-strip.h"
+#include "ui/ks-compat.h"
 #include "ui/ks-reading-choice.h"
 
 #include <string.h>
@@ -150,9 +151,57 @@ test_picture (Fixture *fixture, gconstpointer data)
   fake_pending_set_facts (attachment, KS_ATTACHMENT_IMAGE, 0, 256, NULL);
   fake_pending_set_n_pictures (attachment, 1);
   assert_detail (chip, "a.png", "256 tokens\nSeen by the model");
-  g_assert_false (gtk_widget_get_visible (ui_test_find (chip, GTK_TYPE_MENU_BUTTON)));
+  g_assert_true (gtk_widget_get_visible (ui_test_find (chip, GTK_TYPE_MENU_BUTTON)));
   fake_library_set_model (fixture->library, KS_MODEL_LOADING, NULL, FALSE);
   assert_detail (chip, "a.png", "256 tokens"); /* nobody knows what the next one can */
+}
+
+/* In the strip's window and in dialogs over it. */
+static GtkWidget *
+find_anywhere (const char *text)
+{
+  GListModel *windows = gtk_window_get_toplevels ();
+  GtkWidget *found = NULL;
+
+  for (guint i = 0; i < g_list_model_get_n_items (windows) && found == NULL; i++) {
+    g_autoptr (GtkWidget) window = g_list_model_get_item (windows, i);
+
+    found = ui_test_find_text (window, text);
+  }
+  return found;
+}
+
+static gboolean
+has_reading (gpointer chat)
+{
+  return strstr (fake_chat_get_log (chat), "reading a.mp4 ") != NULL;
+}
+
+static gboolean
+has_frames (gpointer text)
+{
+  return find_anywhere (text) != NULL;
+}
+
+/* The frames that will be sent are shown with their cost; another number is told to the chat. */
+static void
+test_frames (Fixture *fixture, GtkWidget *button)
+{
+  static char before[] = "16 frames · 3,072 tokens", after[] = "5 frames · 3,072 tokens";
+  GtkWidget *spin = NULL, *dialog = NULL;
+
+  g_assert_true (gtk_widget_get_visible (button));
+  g_signal_emit_by_name (button, "clicked");
+  ui_test_wait (has_frames, before);
+  g_assert_nonnull (find_anywhere ("The sound is not heard: the model sees these frames only."));
+  spin = gtk_widget_get_next_sibling (find_anywhere ("Frames"));
+  gtk_spin_button_set_value (GTK_SPIN_BUTTON (spin), 5);
+  ui_test_wait (has_reading, fixture->chat);
+  ui_test_wait (has_frames, after);
+  dialog = gtk_widget_get_ancestor (spin, g_type_from_name ("AdwDialog")); /* a window before 1.5 */
+  ui_test_save (GTK_WIDGET (gtk_widget_get_root (spin)), "video-dialog");
+  ks_dialog_close (dialog != NULL ? dialog : GTK_WIDGET (gtk_widget_get_root (spin)));
+  ui_test_settle (GTK_WIDGET (fixture->window));
 }
 
 /* Of a video the frames are counted, and nobody thinks that the sound is heard. */
@@ -167,6 +216,7 @@ test_video (Fixture *fixture, gconstpointer data)
   fake_pending_set_n_pictures (attachment, 12);
   assert_detail (chip, "a.mp4", "3,072 tokens\n12 frames are seen; the sound is not heard");
   ui_test_save (GTK_WIDGET (fixture->window), "strip-video");
+  test_frames (fixture, find_button (chip, "How a.mp4 is read"));
 }
 
 /* Pages are chosen in the chip; what is chosen is told to the chat, and what it becomes is shown.

@@ -390,7 +390,7 @@ cli_talk_attach_image (CliTalk *talk, const char *path, GError **error)
   return look_live (talk, full, error);
 }
 
-/* A verdict on each file that is not taken; none taken is an error. */
+/* A verdict on each file; none taken is an error. */
 static gboolean
 attach_folder (CliTalk *talk, const char *path, GError **error)
 {
@@ -402,16 +402,16 @@ attach_folder (CliTalk *talk, const char *path, GError **error)
     g_autoptr (GError) local = NULL;
     g_autofree char *verdict = NULL;
 
-    if (file->refused == NULL && cli_talk_attach (talk, file->path, &local)) {
-      n_taken++;
-      continue;
-    }
+    gboolean taken = file->refused == NULL && cli_talk_attach (talk, file->path, &local);
+
+    n_taken += taken;
     if (local != NULL && ks_error_is_cancelled (local)) {
       g_propagate_error (error, g_steal_pointer (&local));
       return FALSE;
     }
-    verdict = g_strdup_printf ("%s is left out: %s", file->name,
-                               local != NULL ? local->message : file->refused);
+    verdict = taken ? g_strdup_printf ("%s is attached", file->name)
+                    : g_strdup_printf ("%s is left out: %s", file->name,
+                                       local != NULL ? local->message : file->refused);
     cli_print_notice (verdict);
   }
   if (files != NULL && n_taken == 0)

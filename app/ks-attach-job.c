@@ -236,10 +236,39 @@ make_text (KsAttachJob *job, const KsMediaResult *result, const char *path, KsRe
   reading->ocr = text != NULL && n > 0;
   if (error != NULL)
     job->warning = join_warnings (job->warning, error->message);
+  else if (text != NULL && n == 0)
+    job->warning = join_warnings (job->warning, "no text was recognised in its pictures");
   if (reading->ocr)
     return text;
   g_free (text);
   return g_strdup (result->text);
+}
+
+/* A picture that cannot be shown would cost the answer: then the document goes as its text.  The
+ * first one is its thumbnail. */
+static void
+check_pictures (KsAttachJob *job, const KsMediaResult *result, const char *path, KsReading *reading,
+                GCancellable *cancellable)
+{
+  KsMediaOptions options = {.name = job->name, .max_side_px = THUMBNAIL_PX};
+  g_autofree char *lost = NULL;
+  guint n_lost = 0;
+
+  for (guint i = 0; i < result->n_pictures && !g_cancellable_is_cancelled (cancellable); i++) {
+    KsPixels *pixels = ks_media_render_page (path, i, &options, cancellable, NULL);
+
+    n_lost += pixels == NULL;
+    if (job->thumbnail == NULL)
+      job->thumbnail = pixels;
+    else
+      g_clear_pointer (&pixels, ks_pixels_unref);
+  }
+  if (n_lost == 0)
+    return;
+  reading->no_pictures = TRUE;
+  lost = g_strdup_printf ("%u of %u pictures cannot be shown: it is read without pictures", n_lost,
+                          result->n_pictures);
+  job->warning = join_warnings (job->warning, lost);
 }
 
 /* The attachment, with its text in a blob. */
@@ -252,6 +281,10 @@ make_attachment (KsAttachJob *job, const KsMediaResult *result, const char *path
   g_autofree char *words = NULL, *text_hash = NULL;
   g_autoptr (KsAttachment) plain = NULL;
 
+  if (result->kind == KS_MEDIA_DOCUMENT && job->eyes.sees)
+    check_pictures (job, result, path, reading, cancellable);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
   if (text != NULL) {
     g_autoptr (GBytes) bytes = g_bytes_new (text, strlen (text));
 

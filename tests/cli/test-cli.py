@@ -152,7 +152,10 @@ def what_holds_no_text_is_refused():
     expect_failure(4, ["ask", "--model", MODEL, "--attach", write("picture.png", png), "x"], "is a picture")
     expect_failure(1, ["ask", "--model", MODEL, "--attach", write("half.png", png[:30]), "x"], "half.png is damaged")
     expect_failure(4, ["ask", "--model", MODEL, "--attach", MODEL, "x"], "not a text file")
-    expect_failure(4, ["ask", "--model", MODEL, "--attach", HOME.name, "x"], "not a file")
+    os.makedirs(os.path.join(HOME.name, "nothing", "readable"))
+    write("nothing/readable/noise.bin", bytes(range(256)) * 9)
+    nothing = os.path.join(HOME.name, "nothing")
+    expect_failure(1, ["ask", "--model", MODEL, "--attach", nothing, "x"], "no file of")
 
 
 @check

@@ -12,10 +12,11 @@ import subprocess
 import sys
 import time
 
-from clilib import ENV, MODEL, PROGRAM, check, expect, expect_failure, main, run, write
+from clilib import ENV, HOME, MODEL, PROGRAM, check, expect, expect_failure, main, run, write
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "media"))
 import hostileimage  # noqa: E402
+import hostileoffice  # noqa: E402
 import hostilepdf  # noqa: E402
 
 ASK = ["ask", "--model", MODEL, "--max-tokens", "2", "--json"]
@@ -45,6 +46,36 @@ def the_text_of_a_pdf_is_read_with_its_page_numbers():
     for where in (LIVE, STORED):
         expect(n_prompt(*where, "--attach", path)[0] > short + 20, f"{where}: the document is not in the prompt")
     expect(last_attachment()["kind"] == "pdf" and last_attachment()["pages"] == 3, last_attachment())
+
+
+@check
+def documents_are_read_with_the_places_of_their_pictures():
+    path = write("letter.docx", hostileoffice.rich_docx())
+    code, out, err = run("inspect", "tokens", "--model", MODEL, "--file", path, "--json")
+    expect(code == 0, err)
+    text = json.loads(out)["text"]
+    expect(text.index("[picture 1: A red dot]") < text.index("a | b") < text.index("[picture 2]"), text)
+    short = n_prompt()[0]
+    for where in (LIVE, STORED):
+        expect(n_prompt(*where, "--attach", path)[0] > short + 20, f"{where}: the document is not in the prompt")
+    expect(last_attachment()["kind"] == "document", last_attachment())
+
+
+@check
+def a_folder_gives_a_verdict_on_every_file():
+    folder = os.path.join(HOME.name, "letters")
+    os.makedirs(os.path.join(folder, "sub"))
+    for name, data in (("page 10.txt", b"the tenth page of the letters"), ("page 9.txt", b"the ninth page"),
+                       ("noise.bin", bytes(range(256)) * 9), (".hidden", b"x"),
+                       ("sub/note.html", hostileoffice.html())):
+        write("letters/" + name, data)
+    short = n_prompt()[0]
+    for where in (LIVE, STORED):
+        n, err = n_prompt(*where, "--attach", folder)
+        expect(n > short + 20, f"{where}: nothing of the folder is in the prompt")
+        expect(err.index("page 9.txt is attached") < err.index("page 10.txt is attached"), err)
+        expect("sub/note.html is attached" in err and "noise.bin is left out: noise.bin is not a text" in err, err)
+        expect(".hidden" not in err, err)
 
 
 @check

@@ -223,11 +223,11 @@ def add_seeds(out):
 
 
 # The groups of files, each with the bound of memory for the cases that name none of their own.
-GROUPS = {"sound": (add_sound_documents, 96), "encrypted": (add_encrypted, 96), "broken": (add_broken_documents, 400),
-          "texts": (add_texts, 300), "pictures": (add_pictures, 96), "photographs": (add_photographs, 96)}
+GROUPS = {"sound": (add_sound_documents, 96), "encrypted": (add_encrypted, 96), "broken": (add_broken_documents, 200),
+          "texts": (add_texts, 200), "pictures": (add_pictures, 64), "photographs": (add_photographs, 64)}
 GROUPS["offices"] = (hostileoffice.add_offices, 96)
 GROUPS["scans"] = (hostileoffice.add_scans, 96)
-GROUPS.update({name: (add, 96) for name, add in picturecases.GROUPS.items()})
+GROUPS.update({name: (add, 64) for name, add in picturecases.GROUPS.items()})
 
 
 def main():

@@ -62,6 +62,10 @@ def add_jpeg(out):
              pixels="2,2=ff0000ff;12,2=0000ffff")
     whole = image.jpeg([[red, blue]], progressive=True)
     out.case("cut-progressive.jpg", whole[:-6], expect="image|DAMAGED", size="16x8")
+    rows = [[((x * 37 + y * 11) & 255, 128, 128) for x in range(60)] for y in range(60)]
+    scans = image.jpeg(rows, progressive=True)
+    out.case("cut-scan.jpg", scans[:len(scans) // 2], expect="image", size="480x480", warning="ends early",
+             pixels="4,4=000000ff;244,4=565656ff")
     out.case("head.jpg", b"\xff\xd8\xff\xe0", expect="DAMAGED")
     out.case("fill-bytes.jpg", b"\xff\xd8" + b"\xff" * 100000, expect="DAMAGED")
     out.case("no-scan.jpg", whole[:whole.index(b"\xff\xda")] + b"\xff\xd9", expect="DAMAGED")

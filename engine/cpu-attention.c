@@ -376,26 +376,54 @@ static void
 attend_few(const attn_shape *shape, uint32_t member)
 {
   const ks_op_attention *op = shape->op;
+  ks_cpu_share share = ks_cpu_share_begin(shape->n_piece, member, shape->n_member);
   ks_attn_tile tile;
+  size_t piece;
 
   ks_attn_tile_init(&tile, ks_cpu_scratch(shape->ctx, member), shape_max_row(shape),
                     op->kv.layout->k_dim, op->kv.layout->v_dim);
   tile.n_row = shape->n_row;
-  for (uint32_t piece = ks_cpu_take(shape->ctx); piece < shape->n_piece;
-       piece = ks_cpu_take(shape->ctx)) {
+  while (ks_cpu_share_next(shape->ctx, &share, &piece)) {
     size_t begin, end, at = 0;
 
-    ks_cpu_slice(shape->n_block, piece, shape->n_piece, &begin, &end);
+    ks_cpu_slice(shape->n_block, (uint32_t)piece, shape->n_piece, &begin, &end);
     for (uint32_t h = 0; h < shape->n_kv_head && at < end; h++) {
       const size_t n = count_blocks(op, h);
 
       if (begin < at + n) {
-        ks_attn_tile_set_result(&tile, result_get(shape, piece, h), shape->n_row);
+        ks_attn_tile_set_result(&tile, result_get(shape, (uint32_t)piece, h), shape->n_row);
         attend_blocks(&tile, shape, h, at, begin > at ? begin - at : 0,
                       end < at + n ? end - at : n);
       }
       at += n;
     }
+  }
+}
+
+void
+ks_cpu_attention_ask_ahead(const ks_cpu_ctx *ctx, const ks_op_attention *op, uint32_t member,
+                           uint32_t n_member)
+{
+  const attn_shape shape = shape_get(ctx, op, n_member);
+  const ks_cpu_share share = ks_cpu_share_begin(shape.n_piece, member, n_member);
+  size_t begin, end, at = 0;
+
+  if (shape.tile_tok != 0 || share.at == share.end)
+    return;
+  ks_cpu_slice(shape.n_block, (uint32_t)share.at, shape.n_piece, &begin, &end);
+  for (uint32_t h = 0; h < shape.n_kv_head; h++) {
+    const ks_cpu_stream stream = ks_cpu_stream_get(&op->kv, op->layer * shape.n_kv_head + h);
+    const size_t n = count_blocks(op, h);
+
+    if (begin >= at + n) {
+      at += n;
+      continue;
+    }
+    for (uint32_t e = (uint32_t)(begin - at) * KS_ATTN_KEYS, left = 2;
+         e < stream.n_entry && left > 0; e += op->kv.layout->page_entries, left--)
+      ks_cpu_ask_ahead(plane_at(&stream, e, false),
+                       op->kv.layout->page_entries * op->kv.layout->k_row_bytes);
+    return;
   }
 }
 

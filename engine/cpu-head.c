@@ -261,7 +261,8 @@ void
 ks_cpu_head(const ks_cpu_ctx *ctx, const ks_op_head *op, uint32_t member, uint32_t n_member)
 {
   const ks_op_linear linear = head_linear(op);
-  size_t begin, end;
+  size_t begin, end, unit;
+  ks_cpu_share share;
   ks_linear l;
 
   if (op->n_row == 0)
@@ -269,8 +270,8 @@ ks_cpu_head(const ks_cpu_ctx *ctx, const ks_op_head *op, uint32_t member, uint32
   ks_linear_begin_plan(&l, head_plan(ctx, &linear), ctx, &linear, member, n_member);
   for (size_t row = 0; row < op->n_row; row++)
     *best_get(ctx, &l.plan, op, member, row) = (head_best){0, 0};
-  for (size_t unit = ks_cpu_take(ctx); unit < l.plan.n_unit && !ks_cpu_poll(ctx, member);
-       unit = ks_cpu_take(ctx))
+  share = ks_cpu_share_begin(l.plan.n_unit, member, n_member);
+  while (ks_cpu_share_next(ctx, &share, &unit) && !ks_cpu_poll(ctx, member))
     take_unit(&l, op, unit, member);
   for (size_t row = 0; row < op->n_row; row++)
     sort_best(best_get(ctx, &l.plan, op, member, row));

@@ -1,5 +1,5 @@
 /* cpu-linear-internal.h - matrix products of one operation, cut into units of rows.
- * Every member computes the same plan, draws units by ticket and takes a unit's products c [n_tok,
+ * Every member computes the same plan, gets units (ks_cpu_share) and takes a unit's products c [n_tok,
  * unit_rows] in its own scratch wherever the operation wants them: ks_cpu_linear to its outputs,
  * the head of the vocabulary to a list of the best.  Four ways lead to the products, chosen for
  * each weight.  Threads: a ks_linear belongs to one member. */
@@ -71,6 +71,10 @@ typedef struct ks_linear_out {
  * up to the end of the last strip or panel are written. */
 void ks_linear_multiply_to(const ks_linear *l, uint32_t w, const ks_linear_unit *unit, size_t t0,
                            size_t n_tok, ks_linear_out out);
+
+/* The first row of a unit in weight w, where products with few tokens begin to read. */
+const unsigned char *ks_linear_weight_at(const ks_linear *l, uint32_t w,
+                                         const ks_linear_unit *unit);
 
 /* The same to c [n_tok, unit_rows]. */
 static inline void

@@ -30,6 +30,16 @@ strip_at(const ks_weight *w, uint32_t strip_rows, size_t row, size_t k)
          ks_packed_strip_bytes(w->dtype, k, strip_rows);
 }
 
+const unsigned char *
+ks_linear_weight_at(const ks_linear *l, uint32_t w, const ks_linear_unit *unit)
+{
+  const ks_weight *weight = &l->op->w[w];
+
+  if (l->plan.ways[w] == KS_LINEAR_STRIPS)
+    return strip_at(weight, l->ctx->packed->strip_rows, unit->row0, 0);
+  return (const unsigned char *)ks_cpu_ptr(weight->data) + unit->row0 * weight->row_bytes;
+}
+
 /* --- few tokens --- */
 
 static void

@@ -1,6 +1,7 @@
 /* cpu-linear.c - linear: how the products of an operation are cut, and what happens to them.
- * Units of output rows are drawn by ticket, so that a member that was interrupted does less.  A
- * unit's products lie in the member's scratch; the epilogue takes them to the output.
+ * Units of output rows are handed out in runs, the last ones by ticket, so that a member that was
+ * interrupted does less.  A unit's products lie in the member's scratch; the epilogue takes them to
+ * the output.
  *   w  [n_out, n_in] any type   x  [n_tok, n_in] f32   y  [n_tok, n_out] f32, sums in f32
  * In fast mode x is quantised once per operation: with few tokens by every member for itself, which
  * takes less time than waiting for each other, with many in slices that all members read.
@@ -22,6 +23,7 @@
 #define BLOCK_TOK ((size_t)480)       /* tokens per block of products, a multiple of every tile */
 #define FEW_BYTES ((size_t)40 << 10)  /* of a unit with few tokens: some microseconds of reading */
 #define FEW_ROWS ((size_t)128)
+#define ASK_BYTES ((size_t)4 << 10) /* of weights, asked for while others are waited for */
 
 #define ROUND_UP(n, unit) (((n) + (unit)-1) / (unit) * (unit))
 
@@ -346,14 +348,36 @@ run_unit(const ks_linear *l, size_t number)
 void
 ks_cpu_linear(const ks_cpu_ctx *ctx, const ks_op_linear *op, uint32_t member, uint32_t n_member)
 {
+  ks_cpu_share share;
   ks_linear l;
+  size_t unit;
 
   if (op->n_tok == 0)
     return;
   ks_linear_begin(&l, ctx, op, member, n_member);
-  for (size_t unit = ks_cpu_take(ctx); unit < l.plan.n_unit; unit = ks_cpu_take(ctx)) {
+  share = ks_cpu_share_begin(l.plan.n_unit, member, n_member);
+  while (ks_cpu_share_next(ctx, &share, &unit)) {
     if (ks_cpu_poll(ctx, member))
       return;
     run_unit(&l, unit);
   }
+}
+
+void
+ks_cpu_linear_ask_ahead(const ks_cpu_ctx *ctx, const ks_op_linear *op, uint32_t member,
+                        uint32_t n_member)
+{
+  ks_linear l = {.ctx = ctx, .op = op};
+  ks_cpu_share share;
+  ks_linear_unit unit;
+
+  if (op->n_tok == 0 || op->n_tok > KS_MATMUL_FEW)
+    return;
+  l.plan = ks_linear_make_plan(ctx, op, n_member);
+  share = ks_cpu_share_begin(l.plan.n_unit, member, n_member);
+  if (share.at == share.end)
+    return;
+  unit = ks_linear_get_unit(&l, share.at);
+  for (uint32_t j = 0; j < l.plan.n_product; j++)
+    ks_cpu_ask_ahead(ks_linear_weight_at(&l, unit.i + j, &unit), ASK_BYTES / l.plan.n_product);
 }

@@ -284,6 +284,23 @@ end_group(struct ks_cpu_run *run, uint32_t i, uint32_t member)
   return __atomic_load_n(&run->stop_after, __ATOMIC_RELAXED) > i;
 }
 
+/* Before a barrier: asks for what this member reads first behind it. */
+static void
+ask_ahead(const ks_cpu_ctx *ctx, const record *r, uint32_t member, uint32_t n_member)
+{
+  for (const record *next = r; next != NULL && (next == r || !next->waits); next = next->next) {
+    const void *op = (const unsigned char *)next + RECORD_BYTES;
+
+    if (next->kind == KS_CPU_LINEAR)
+      ks_cpu_linear_ask_ahead(ctx, op, member, n_member);
+    else if (next->kind == KS_CPU_ATTENTION)
+      ks_cpu_attention_ask_ahead(ctx, op, member, n_member);
+    else
+      continue;
+    return;
+  }
+}
+
 static void
 run_member(void *user, uint32_t member, uint32_t n_member)
 {
@@ -294,6 +311,7 @@ run_member(void *user, uint32_t member, uint32_t n_member)
   ctx.run = run;
   for (const record *r = run->first; r != NULL; r = r->next) {
     if (r->waits && r != run->first) {
+      ask_ahead(&ctx, r, member, n_member);
       if (!end_group(run, group, member))
         break;
       group++;

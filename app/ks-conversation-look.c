@@ -78,7 +78,7 @@ ks_core_get_embeds (KsConversationCore *core, KsEngineJob *job, const KsPicture 
   double time_s;
 
   if (!ks_sight_find_plan (sight, picture, &plan, &time_s))
-    return encode (core, job, picture, error);
+    return encode (core, job, picture, error) != NULL ? ks_sight_find (sight, picture) : NULL;
   if (!book_room (core, picture, &plan, FALSE, error))
     return NULL;
   embeds = ks_sight_find (sight, picture);
@@ -99,6 +99,31 @@ fill_visual (const KsPicture *picture, const ks_vision_plan *plan, double time_s
                           .time_s = time_s};
 }
 
+/* Its plan, and its embeddings where they will still be there when the message is read.  Without a
+ * disk the next picture may push them out of memory: then only the first one is encoded ahead, so
+ * that each is encoded once. */
+static gboolean
+look_at (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture, gboolean ahead,
+         ks_vision_plan *out_plan, double *out_time_s, GError **error)
+{
+  KsSight *sight = core->setup->sight;
+  KsPictureRgb rgb = {0};
+  gboolean ok;
+
+  if (ks_sight_find_plan (sight, picture, out_plan, out_time_s))
+    return TRUE;
+  if (ahead || ks_sight_has_disk (sight))
+    return encode (core, job, picture, error) != NULL &&
+           ks_sight_find_plan (sight, picture, out_plan, out_time_s); /* the newest is kept */
+  ok = ks_picture_loader_load (core->loader, picture, ks_engine_job_get_cancellable (job), &rgb,
+                               error) &&
+       ks_sight_make_plan (sight, picture, &rgb, out_plan, error) &&
+       book_room (core, picture, out_plan, TRUE, error);
+  *out_time_s = rgb.time_s;
+  ks_picture_rgb_clear (&rgb);
+  return ok;
+}
+
 gboolean
 ks_core_look (KsConversationCore *core, KsEngineJob *job, GPtrArray *pictures, ks_chat_visual *out,
               GError **error)
@@ -116,15 +141,9 @@ ks_core_look (KsConversationCore *core, KsEngineJob *job, GPtrArray *pictures, k
     ks_vision_plan plan;
     double time_s = 0;
 
-    if (!ks_core_check_cancelled (job, error))
+    if (!ks_core_check_cancelled (job, error) ||
+        !look_at (core, job, picture, i == 0, &plan, &time_s, error))
       return FALSE;
-    if (!ks_sight_find_plan (sight, picture, &plan, &time_s)) {
-      const ks_vision_embeds *embeds = encode (core, job, picture, error);
-
-      if (embeds == NULL)
-        return FALSE;
-      (void)ks_sight_find_plan (sight, picture, &plan, &time_s); /* the newest is kept */
-    }
     fill_visual (picture, &plan, time_s, &out[i]);
     ks_core_publish (core);
   }

@@ -11,6 +11,7 @@ struct _KsSight {
   ks_vision *vision;
   KsEmbedCache *cache;
   ks_vision_limits limits;
+  gboolean has_disk;
   char *key_base; /* model and preprocessing */
   guint64 quota_bytes, spare_bytes;
   guint64 scratch_bytes, embed_bytes; /* of the largest picture so far */
@@ -50,8 +51,9 @@ ks_sight_open (ks_alloc *alloc, ks_backend *be, const ks_model *model,
     return NULL;
   }
   shape = ks_vision_get_shape (sight->vision);
-  sight->cache = ks_embed_cache_new (alloc, options->hash != NULL ? options->store : NULL,
-                                     shape->n_out, shape->n_deep);
+  sight->has_disk = options->hash != NULL && options->store != NULL;
+  sight->cache = ks_embed_cache_new (alloc, sight->has_disk ? options->store : NULL, shape->n_out,
+                                     shape->n_deep);
   base = g_string_new (options->hash);
   g_string_append_c (base, '\n');
   append_limits (base, &shape->prep, &sight->limits);
@@ -211,6 +213,12 @@ guint64
 ks_sight_get_peak_bytes (const KsSight *sight)
 {
   return ks_alloc_get_peak_bytes (sight->alloc, KS_MEM_VISION);
+}
+
+gboolean
+ks_sight_has_disk (const KsSight *sight)
+{
+  return sight->has_disk;
 }
 
 KsEmbedCounts

@@ -330,6 +330,8 @@ look_live (CliTalk *talk, const char *path, GError **error)
   picture = ks_picture_new_from_file (path, NULL, error);
   if (picture == NULL)
     return FALSE;
+  if (result->warning != NULL)
+    cli_print_notice (result->warning);
   if (result->kind == KS_MEDIA_VIDEO)
     return watch_live (talk, picture, error);
   ks_conversation_add_picture (talk->conversation, g_steal_pointer (&picture));
@@ -344,7 +346,7 @@ attach_live (CliTalk *talk, const char *path, GError **error)
   g_autoptr (GError) local = NULL;
   gsize n = 0;
 
-  text = cli_load_document (path, &talk->password, &n, &local);
+  text = cli_load_document (path, &talk->password, talk->eyes.sees, &n, &local);
   if (text == NULL && talk->eyes.sees &&
       g_error_matches (local, KS_APP_ERROR, KS_APP_ERROR_NOT_TEXT))
     return look_live (talk, path, error);

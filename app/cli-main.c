@@ -87,6 +87,7 @@ main (int argc, char **argv)
   cli_guard_streams ();
   cli_guard_interrupt ();
   set_locale ();
+  signal (SIGXFSZ, SIG_IGN); /* a limit on sizes of files is an error like a full disk */
   signal (SIGPIPE, SIG_DFL); /* a reader that goes away ends the program quietly */
   return cli_finish_output (run (argc, argv));
 }

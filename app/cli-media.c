@@ -143,8 +143,25 @@ wants_password (const GError *error)
          g_error_matches (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_WRONG_PASSWORD);
 }
 
+static void
+tell_unread (const char *name, const KsMediaResult *result, gboolean sees)
+{
+  g_autofree char *notice = NULL;
+
+  if (result->n_pages_without_text > 0)
+    notice = g_strdup_printf (
+        "%s: %u of %u pages hold no text; what is only a picture there is not read%s.", name,
+        result->n_pages_without_text, result->n_pages,
+        sees ? " (with --session it is looked at)" : "");
+  else if (sees && result->n_pictures > 0)
+    notice = g_strdup_printf (
+        "%s: only its text is read; with --session its pictures are looked at as well.", name);
+  if (notice != NULL)
+    cli_print_notice (notice);
+}
+
 char *
-cli_load_document (const char *path, char **password, gsize *out_n, GError **error)
+cli_load_document (const char *path, char **password, gboolean sees, gsize *out_n, GError **error)
 {
   g_autofree char *name = g_filename_display_basename (path);
   GError *local = NULL;
@@ -165,13 +182,8 @@ cli_load_document (const char *path, char **password, gsize *out_n, GError **err
   }
   if (result != NULL && result->warning != NULL)
     cli_print_notice (result->warning);
-  if (result != NULL && result->n_pages_without_text > 0) {
-    g_autofree char *notice = g_strdup_printf (
-        "%s: %u of %u pages hold no text; what is only a picture there is not read.", name,
-        result->n_pages_without_text, result->n_pages);
-
-    cli_print_notice (notice);
-  }
+  if (result != NULL)
+    tell_unread (name, result, sees);
   return take_text (result, name, local, out_n, error);
 }
 

@@ -12,8 +12,10 @@ G_BEGIN_DECLS
 char *cli_load_text (const char *path, gsize *out_n, GError **error);
 char *cli_load_text_bytes (const char *name, const void *data, gsize n, GError **error);
 /* The same with progress and Ctrl-C, for documents that take time.  *password (may be NULL) is
- * tried on an encrypted one; what is then typed on the terminal takes its place. */
-char *cli_load_document (const char *path, char **password, gsize *out_n, GError **error);
+ * tried on an encrypted one; what is then typed on the terminal takes its place.  sees: the model
+ * has eyes, so pictures that stay unread are told. */
+char *cli_load_document (const char *path, char **password, gboolean sees, gsize *out_n,
+                         GError **error);
 
 /* Asks on the terminal without showing what is typed; NULL where there is none or the user gives
  * up. (transfer full) */

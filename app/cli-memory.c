@@ -52,6 +52,9 @@ fetch (KsStore *store, gpointer data, GError **error)
     return FALSE;
   g_list_store_splice (list, 0, 0, messages->pdata, messages->len);
   memory->sources = ks_turn_source_list (G_LIST_MODEL (list), messages->len);
+  for (guint i = memory->sources->len; i-- > 0;) /* as a session that is opened leaves them out */
+    if (ks_turn_source_is_empty (g_ptr_array_index (memory->sources, i)))
+      g_ptr_array_remove_index (memory->sources, i);
   memory->blobs = g_object_ref (ks_store_get_blobs (store));
   memory->embeds = g_object_ref (ks_store_get_embeds (store));
   return TRUE;

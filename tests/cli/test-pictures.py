@@ -58,6 +58,51 @@ def two_pictures_stand_in_one_message():
 
 
 @check
+def without_a_session_a_tight_target_encodes_each_picture_once():
+    """Nothing is kept on the disk then, and memory has room for the embeddings of one picture only."""
+    names = [item for i in range(4) for item in ("--image", case("qwen3-vl", f"img{i % 2}.png"))][:4]
+    budget = "1"
+    for _ in range(5):
+        code, out, err = run("ask", *options("qwen3-vl"), "--json", "--max-tokens", "2", "--budget", budget + "MiB",
+                             *names, "Which?")
+        if code != 3:
+            break
+        budget = err.rsplit("at least ", 1)[1].split(" MiB")[0]
+    expect(code == 0, err)
+    memory = json.loads(out)["memory"]
+    expect(memory["pictures_encoded"] == 2, f"{memory['pictures_encoded']} encoded")
+
+
+@check
+def a_document_whose_pictures_stay_unread_says_so():
+    path = write("unread.docx", hostileoffice.rich_docx())
+    code, _, err = run("ask", *options("qwen3-vl"), "--max-tokens", "2", "--attach", path, "?")
+    expect(code == 0 and "unread.docx" in err and "--session" in err, err)
+
+
+@check
+def what_is_changed_in_a_picture_is_told():
+    """A picture that ends early, without a session as well."""
+    path = write("cut.png", open(case("qwen3-vl", "img0.png"), "rb").read()[:-600])
+    code, _, err = run("ask", *options("qwen3-vl"), "--max-tokens", "2", "--image", path, "?")
+    expect("ends early" in err, f"{code} {err}")
+
+
+@check
+def a_turn_that_failed_is_left_out_of_the_memory_of_a_session():
+    """As it is when the session goes on: what was never read is no part of it."""
+    code, _, err = run("ask", *options("qwen3-vl"), "--session", "new", "--budget", "2MiB", "--image",
+                       case("qwen3-vl", "img0.png"), "?")
+    expect(code == 3, f"{code} {err}")
+    code, out, _ = run("sessions", "list", "--json")
+    session = max(s["id"] for s in json.loads(out))
+    talk(session, "qwen3-vl")
+    code, out, err = run("memory", *options("qwen3-vl"), "--budget", "64MiB", "--session", str(session), "--json")
+    told = json.loads(out)
+    expect(code == 0 and len(told["turns"]) == 1 and told["memory"]["pictures"] == [], out)
+
+
+@check
 def an_attached_picture_is_seen_as_well():
     memory = ask("qwen3-vl", "--attach", case("qwen3-vl", "img1.png"))["memory"]
     expect(len(memory["pictures"]) == 1, str(memory))

@@ -1,8 +1,8 @@
 /* cpu-linear-internal.h - matrix products of one operation, cut into units of rows.
- * Every member computes the same plan, gets units (ks_cpu_share) and takes a unit's products c [n_tok,
- * unit_rows] in its own scratch wherever the operation wants them: ks_cpu_linear to its outputs,
- * the head of the vocabulary to a list of the best.  Four ways lead to the products, chosen for
- * each weight.  Threads: a ks_linear belongs to one member. */
+ * Every member computes the same plan, gets units (ks_cpu_share) and takes a unit's products
+ * c [n_tok, unit_rows] in its own scratch wherever the operation wants them: ks_cpu_linear to its
+ * outputs, the head of the vocabulary to a list of the best.  Four ways lead to the products,
+ * chosen for each weight.  Threads: a ks_linear belongs to one member. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 

@@ -191,6 +191,8 @@ cli_talk_open (CliTalk *talk, CliOptions *options, gboolean greedy, int *out_exi
                                : !open_live (talk, options, greedy, out_exit))
     return FALSE;
   talk->answers->may_continue = TRUE;
+  if (options->ocr && talk->session == NULL)
+    cli_print_notice ("--ocr needs --session: no words are recognised in pictures.");
   return attach_all (talk, options, out_exit);
 }
 

@@ -118,12 +118,12 @@ ks_prompt_builder_add_seen (KsPromptBuilder *builder, KsPicture *take_picture)
 }
 
 static void
-add_unseen (KsPromptBuilder *builder, const char *what, const char *whats, const char *name)
+add_unseen (KsPromptBuilder *builder, const char *what, const char *pronoun, const char *name)
 {
   g_autofree char *clean = clean_name (name);
 
   g_string_append_printf (builder->documents, "%s %s is attached; you cannot see %s.\n\n", what,
-                          clean, whats);
+                          clean, pronoun);
   builder->n_document++;
 }
 

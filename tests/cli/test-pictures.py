@@ -77,7 +77,9 @@ def without_a_session_a_tight_target_encodes_each_picture_once():
 def a_document_whose_pictures_stay_unread_says_so():
     path = write("unread.docx", hostileoffice.rich_docx())
     code, _, err = run("ask", *options("qwen3-vl"), "--max-tokens", "2", "--attach", path, "?")
-    expect(code == 0 and "unread.docx" in err and "--session" in err, err)
+    expect(code == 0 and "unread.docx" in err and "--session" in err and "--ocr" not in err, err)
+    code, _, err = run("ask", *options("qwen3-vl"), "--max-tokens", "2", "--ocr", "--attach", path, "?")
+    expect(code == 0 and "--ocr" in err, err)
 
 
 @check
@@ -192,7 +194,7 @@ def thirty_pictures_fit_the_smallest_target():
             break
         budget = err.rsplit("at least ", 1)[1].split(" MiB")[0].split(",")[0]
     expect(code == 0, err)
-    lines = [f"/image {case(family, f'img{i % 2}.png')}\nnumber {i}\n" for i in range(1, 30)] + ["And the first?\n"]
+    lines = [f"/image {case(family, f'img{i % 2}.png')}\n" f"number {i}\n" for i in range(1, 30)] + ["And the first?\n"]
     session = json.loads(out)["session"]["id"]
     code, out, err = run("chat", *options(family), "--session", str(session), "--json", "--max-tokens", "2", "--budget",
                          budget + "MiB", stdin="".join(lines).encode())

@@ -10,6 +10,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-attention-internal.h"
 #include "engine/cpu-kv-internal.h"
+#include "engine/cpu-share-internal.h"
 
 #include <assert.h>
 #include <math.h>

@@ -7,6 +7,7 @@
  * result depends on it.  Threads: runs on all members. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-linear-internal.h"
+#include "engine/cpu-share-internal.h"
 #include "engine/cpu-vec-internal.h"
 
 #include <assert.h>

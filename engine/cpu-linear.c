@@ -8,6 +8,7 @@
  * Threads: runs on all members.  Source: docs/method.md, docs/adr/0014-packed-weights.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-linear-internal.h"
+#include "engine/cpu-share-internal.h"
 #include "engine/cpu-vec-internal.h"
 
 #include <assert.h>

@@ -7,6 +7,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-step-internal.h"
 
+#include "engine/cpu-share-internal.h"
+
 #include <assert.h>
 #include <time.h>
 

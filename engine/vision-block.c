@@ -4,7 +4,7 @@
  * of heads are appended tile by tile to pages, then the queries of every tile read them.  With all
  * heads in one group the residual stream is changed at once; with several, attention is kept until
  * the last group is through, because the norms read the stream as it was.
- * Source: docs/method.md, section 10; docs/adr/0019-vision-scratch.md. */
+ * Source: docs/method.md, section 10; docs/adr/0017-vision-scratch.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/vision-internal.h"
 

@@ -3,7 +3,7 @@
  * Blocks that see the whole picture need those of every row at once; with all heads in memory the
  * residual stream can be changed tile by tile, with fewer a plane keeps what attention gave until
  * the last group is through.  From the most exact way down, the first one under the limit is taken.
- * Source: docs/adr/0019-vision-scratch.md. */
+ * Source: docs/adr/0017-vision-scratch.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/kv-pool.h"
 #include "engine/vision-internal.h"

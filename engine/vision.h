@@ -38,7 +38,7 @@ KS_CHECK ks_status ks_vision_check_fit(const ks_vision *vision, const ks_model *
 KS_CHECK ks_status ks_vision_check_files(const ks_gguf *mmproj, const ks_gguf *model,
                                          ks_error *err);
 /* Most bytes that encoding takes by itself; 0 = KS_VISION_SCRATCH_BYTES.  A picture that would take
- * more is worked on with rows of half precision and few heads at a time (docs/adr/0019). */
+ * more is worked on with rows of half precision and few heads at a time (docs/adr/0017). */
 #define KS_VISION_SCRATCH_BYTES ((uint64_t)292 << 20)
 void ks_vision_set_scratch_limit(ks_vision *vision, uint64_t n_bytes);
 /* Device and host bytes that encoding takes at most at once, without weights, result and the

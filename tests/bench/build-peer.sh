@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the peer for speed comparisons: llama.cpp from the source package of llama-cpp-python, native and
-# optimised, and its side of the measurement (peer-llama).  About 8 to 15 minutes on two cores.
+# optimised, and its sides of the measurement (peer-llama, peer-mtmd).  About 8 to 15 minutes on two cores.
 # Usage: tests/bench/build-peer.sh [FOLDER]    (default: the cache folder of the user)
 # Never part of ./test.sh.
 set -euo pipefail
@@ -31,9 +31,12 @@ fi
 cmake -S "$src/vendor/llama.cpp" -B "$dir/build" -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON \
   -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF \
   -DLLAMA_BUILD_APP=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_SERVER=OFF \
-  -DBUILD_SHARED_LIBS=ON >/dev/null
-cmake --build "$dir/build" --target llama -j"$(nproc)"
+  -DLLAMA_BUILD_MTMD=ON -DBUILD_SHARED_LIBS=ON >/dev/null
+cmake --build "$dir/build" --target llama mtmd -j"$(nproc)"
 cc -O2 -o "$dir/peer-llama" "$here/peer-llama.c" -I"$here/../.." \
   -I"$src/vendor/llama.cpp/include" -I"$src/vendor/llama.cpp/ggml/include" \
   -L"$dir/build/bin" -Wl,-rpath,"$dir/build/bin" -lllama -lggml -lggml-base
-echo "peer ready: $dir/peer-llama"
+g++ -std=c++17 -O2 -o "$dir/peer-mtmd" "$here/peer-mtmd.cpp" -I"$here/../.." -I"$src/vendor/llama.cpp/tools/mtmd" \
+  -I"$src/vendor/llama.cpp/include" -I"$src/vendor/llama.cpp/ggml/include" \
+  -L"$dir/build/bin" -Wl,-rpath,"$dir/build/bin" -lmtmd -lllama -lggml -lggml-base
+echo "peer ready: $dir/peer-llama and $dir/peer-mtmd"

@@ -2,7 +2,7 @@
 """Writes vision towers of real width with random weights, to measure on: smolvlm (the 256M model's
 tower, 512-pixel tiles) and qwen2.5-vl (the 3B model's), each with F16 and with Q8_0 matrices.
 
-  make-vision.py FOLDER [--only NAME]      2.1 GB in all
+  make-vision.py FOLDER [--only NAME]      2.2 GB in all
 
 Nothing they say has a meaning; only shapes, types and the work are those of the real files.
 """
@@ -55,10 +55,10 @@ def encode(values, kind):
 
 
 def write(path, keys, shapes, kind, seed):
-    """shapes: name -> shape, rows first; matrices with whole blocks take kind, the rest stays f32."""
+    """shapes: name -> shape, rows first; matrices take kind, F16 where they have no whole blocks; vectors f32."""
     rng = np.random.default_rng(seed)
-    kinds = {n: kind if len(s) == 2 and "position" not in n and s[-1] % 32 == 0 else
-             F16 if len(s) == 4 else F32 for n, s in shapes.items()}
+    kinds = {n: F32 if len(s) == 1 or "position" in n else kind if len(s) == 2 and s[-1] % 32 == 0 else F16
+             for n, s in shapes.items()}
     head = struct.pack("<IIQQ", 0x46554747, 3, len(shapes), len(keys)) + b"".join(key(k, v) for k, v in keys.items())
     at = 0
     for name, shape in shapes.items():

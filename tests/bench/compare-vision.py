@@ -68,8 +68,9 @@ def compare(args, path):
                "peer_scratch_mib": sides[peer].scratch_mib(), "load": os.getloadavg()[0]}
         rows.append(row)
         print(f"{name} {mode}: {row['ours_per_s']:.3f} pictures/s, {peer} {row['peer_per_s']:.3f}: "
-              f"{row['ratio']:.2f}; scratch {row['ours_scratch_mib']:.0f} MiB (stated {row['stated_scratch_mib']:.0f}), "
-              f"peer {row['peer_scratch_mib']:.0f}; load {row['load']:.1f}", flush=True)
+              f"{row['ratio']:.2f}; scratch {row['ours_scratch_mib']:.0f} MiB (stated "
+              f"{row['stated_scratch_mib']:.0f}), peer {row['peer_scratch_mib']:.0f}; "
+              f"load {row['load']:.1f}", flush=True)
     for side in sides.values():
         side.close()
     return rows

@@ -431,6 +431,7 @@ test_too_many_bytes (void)
   assert_no_children ();
 }
 
+#ifndef __SANITIZE_ADDRESS__ /* see test_memory */
 static gboolean
 run_within (const char *name, guint mib, guint side_px, GError **error)
 {
@@ -454,6 +455,7 @@ run_within (const char *name, guint mib, guint side_px, GError **error)
   assert_no_children ();
   return ok;
 }
+#endif
 
 /* A small video needs 256 MiB of address space at most, most of it the libraries; one that needs
  * more than it may is refused with the limit named. */

@@ -101,6 +101,13 @@ progress_cb (KsEngineJob *job, guint n_done, guint n_total, gpointer user_data)
   cli_progress_update (user_data, "Reading the session again", "tokens", n_done, n_total);
 }
 
+static void
+notice_cb (KsEngineJob *job, const char *text, gpointer user_data)
+{
+  cli_progress_clear (user_data);
+  cli_print_notice (text);
+}
+
 static gboolean
 read_again (Memory *memory, GError **error)
 {
@@ -117,6 +124,7 @@ read_again (Memory *memory, GError **error)
   job = ks_conversation_restore (memory->conversation, texts);
   cli_progress_init (&progress);
   g_signal_connect (job, "progress", G_CALLBACK (progress_cb), &progress);
+  g_signal_connect (job, "notice", G_CALLBACK (notice_cb), &progress);
   ok = cli_wait (job, error);
   cli_progress_clear (&progress);
   return ok;

@@ -149,14 +149,10 @@ static void
 run_describe (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
 {
   Describe *describe = data;
-  GError *error = NULL;
   GBytes *message = ks_turn_source_describe (describe->attachment, describe->blobs, &describe->eyes,
-                                             &describe->n_pictures, &error);
+                                             &describe->n_pictures);
 
-  if (message != NULL)
-    g_task_return_pointer (task, message, (GDestroyNotify)g_bytes_unref);
-  else
-    g_task_return_error (task, error);
+  g_task_return_pointer (task, message, (GDestroyNotify)g_bytes_unref);
 }
 
 static void
@@ -167,7 +163,6 @@ described_cb (GObject *source, GAsyncResult *result, gpointer user_data)
   g_autoptr (GBytes) message = g_task_propagate_pointer (G_TASK (result), NULL);
 
   ks_library_end_write (self->library);
-  /* Where its file has gone, sending says so. */
   if (message != NULL && g_list_store_find (self->attachments, describe->pending, NULL) &&
       ks_pending_attachment_get_attachment (describe->pending) == describe->attachment)
     take_description (self, describe->pending, message, describe->n_pictures);

@@ -339,7 +339,7 @@ make_texts (GTask *task, gpointer source, gpointer data, GCancellable *cancellab
     texts->texts =
         ks_turn_source_make_texts (texts->sources, texts->blobs, &texts->eyes, cancellable, &error);
   if (error == NULL && texts->asked != NULL)
-    texts->message = ks_turn_source_make_text (texts->asked, texts->blobs, &texts->eyes, &error);
+    texts->message = ks_turn_source_make_text (texts->asked, texts->blobs, &texts->eyes);
   if (error != NULL)
     g_task_return_error (task, error);
   else

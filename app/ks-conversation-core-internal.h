@@ -35,7 +35,8 @@ struct _KsConversationCore {
   KsAnswerEnd open_end; /* how that answer ended; NONE as soon as another message is read */
   gboolean unread;      /* reading a message was broken off: drop what was read of it */
   gboolean told_length;
-  gboolean at_start; /* no text of the answer has been shown yet */
+  GHashTable *told_lost; /* names of files that cannot be read any more */
+  gboolean at_start;     /* no text of the answer has been shown yet */
   KsPictureLoader *loader;
   GArray *runs;    /* of KsViewRun: every view in the timeline, in its order */
   GPtrArray *seen; /* of KsSeenPicture; replaced, never changed, when a picture is added */
@@ -64,10 +65,13 @@ gboolean ks_core_read_turns (KsConversationCore *core, KsEngine *engine, KsEngin
                              const char *system, GPtrArray *turns, GError **error);
 
 /* --- ks-conversation-look.c --- */
-/* Sees to it that every picture (of KsPicture) was encoded, and says how each stands in its
- * message: out [pictures->len]. */
-gboolean ks_core_look (KsConversationCore *core, KsEngineJob *job, GPtrArray *pictures,
-                       ks_chat_visual *out, GError **error);
+/* Once for each name: its file cannot be read any more. */
+void ks_core_tell_lost (KsConversationCore *core, KsEngineJob *job, const char *name);
+/* Sees to it that every picture of a turn was encoded, and says how each stands in its message:
+ * out [turn->pictures->len].  *out_rest (transfer full): the message as it is without those that
+ * cannot be read any more, to which out belongs then; NULL when all are there. */
+gboolean ks_core_look (KsConversationCore *core, KsEngineJob *job, const KsTurnText *turn,
+                       ks_chat_visual *out, KsTurnText **out_rest, GError **error);
 /* Embeddings of a picture for reading; borrowed until the next call. */
 const ks_vision_embeds *ks_core_get_embeds (KsConversationCore *core, KsEngineJob *job,
                                             const KsPicture *picture, GError **error);

@@ -14,6 +14,7 @@ ks_conversation_core_new (void)
   g_mutex_init (&core->lock);
   core->last_id = KS_TOKEN_NONE;
   core->loader = ks_picture_loader_new ();
+  core->told_lost = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   core->runs = ks_core_new_runs ();
   core->seen = g_ptr_array_new ();
   return core;
@@ -31,6 +32,7 @@ ks_conversation_core_free (KsConversationCore *core)
     core->setup->n_user--;
   ks_memory_stats_free (core->shown_stats);
   ks_picture_loader_free (core->loader);
+  g_hash_table_unref (core->told_lost);
   g_array_unref (core->runs);
   g_ptr_array_unref (core->seen);
   g_mutex_clear (&core->lock);

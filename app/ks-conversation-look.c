@@ -7,6 +7,8 @@
 #include "app/ks-conversation-core-internal.h"
 
 #include "app/ks-error.h"
+#include "app/ks-prompt-builder.h"
+#include "media/ks-media.h"
 
 #define MAX_NUMBER 255u
 
@@ -124,13 +126,74 @@ look_at (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture, g
   return ok;
 }
 
-gboolean
-ks_core_look (KsConversationCore *core, KsEngineJob *job, GPtrArray *pictures, ks_chat_visual *out,
-              GError **error)
-{
-  KsSight *sight = core->setup->sight;
+/* --- what is gone --- */
 
-  if (pictures->len > 0 && sight == NULL) {
+void
+ks_core_tell_lost (KsConversationCore *core, KsEngineJob *job, const char *name)
+{
+  g_autofree char *text = NULL;
+
+  if (!g_hash_table_add (core->told_lost, g_strdup (name)))
+    return;
+  text = g_strdup_printf ("\"%s\" cannot be read any more and is left out: attach it again if the "
+                          "model needs it.",
+                          name);
+  ks_engine_job_emit_notice (job, text);
+}
+
+/* About the file, not about this machine or this moment. */
+static gboolean
+is_lost (const GError *error)
+{
+  return g_error_matches (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_FAILED) ||
+         g_error_matches (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_UNKNOWN_TYPE) ||
+         g_error_matches (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_DAMAGED) ||
+         g_error_matches (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_PASSWORD) ||
+         g_error_matches (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_EMPTY);
+}
+
+/* The turn with a line of text for each file whose pictures are lost; visuals are brought in line
+ * with it. */
+static KsTurnText *
+leave_out (const KsTurnText *turn, const gboolean *lost, ks_chat_visual *visuals)
+{
+  KsTurnText *rest = ks_turn_text_new ("", NULL, FALSE);
+  GString *text = g_string_new (NULL);
+  const char *noted = NULL;
+  gsize from = 0;
+
+  for (guint i = 0; i < turn->pictures->len; i++) {
+    KsPicture *picture = g_ptr_array_index (turn->pictures, i);
+
+    g_string_append_len (text, turn->message + from, (gssize)(picture->at - from));
+    from = picture->at;
+    if (lost[i] && g_strcmp0 (noted, picture->hash) != 0) {
+      g_autofree char *line = ks_prompt_make_lost_line (
+          picture->source == KS_PICTURE_FRAME ? "Video" : "Picture", picture->name);
+
+      g_string_append (text, line);
+      noted = picture->hash;
+    } else if (!lost[i]) {
+      visuals[rest->pictures->len] = visuals[i];
+      visuals[rest->pictures->len].at = text->len;
+      g_ptr_array_add (rest->pictures, ks_picture_ref (picture));
+    }
+  }
+  g_string_append (text, turn->message + from);
+  g_free (rest->message);
+  rest->message = g_string_free (text, FALSE);
+  return rest;
+}
+
+gboolean
+ks_core_look (KsConversationCore *core, KsEngineJob *job, const KsTurnText *turn,
+              ks_chat_visual *out, KsTurnText **out_rest, GError **error)
+{
+  GPtrArray *pictures = turn->pictures;
+  g_autofree gboolean *lost = g_new0 (gboolean, MAX (pictures->len, 1));
+  gboolean any_lost = FALSE;
+
+  if (pictures->len > 0 && core->setup->sight == NULL) {
     g_set_error (error, KS_ENGINE_ERROR, KS_ERR_UNSUPPORTED,
                  "this model has no eyes: give the mmproj file that belongs to it, or leave %s out",
                  ((const KsPicture *)g_ptr_array_index (pictures, 0))->name);
@@ -138,16 +201,25 @@ ks_core_look (KsConversationCore *core, KsEngineJob *job, GPtrArray *pictures, k
   }
   for (guint i = 0; i < pictures->len; i++) {
     const KsPicture *picture = g_ptr_array_index (pictures, i);
+    g_autoptr (GError) local = NULL;
     ks_vision_plan plan;
     double time_s = 0;
 
-    if (!ks_core_check_cancelled (job, error) ||
-        !look_at (core, job, picture, i == 0, &plan, &time_s, error))
+    if (!ks_core_check_cancelled (job, error))
       return FALSE;
-    fill_visual (picture, &plan, time_s, &out[i]);
+    if (look_at (core, job, picture, i == 0, &plan, &time_s, &local)) {
+      fill_visual (picture, &plan, time_s, &out[i]);
+    } else if (is_lost (local)) {
+      lost[i] = any_lost = TRUE;
+      ks_core_tell_lost (core, job, picture->name);
+    } else {
+      g_propagate_error (error, g_steal_pointer (&local));
+      return FALSE;
+    }
     ks_core_publish (core);
   }
   ks_picture_loader_forget (core->loader);
+  *out_rest = any_lost ? leave_out (turn, lost, out) : NULL;
   return TRUE;
 }
 

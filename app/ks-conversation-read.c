@@ -315,12 +315,19 @@ encode_messages (KsConversationCore *core, KsEngineJob *job, uint32_t options, c
   bool is_fallback = false;
   const ks_chat_template *tmpl = ks_model_get_chat_template (model, &is_fallback);
   g_autofree ks_chat_visual *visuals = g_new0 (ks_chat_visual, MAX (turn->pictures->len, 1));
+  g_autoptr (KsTurnText) rest = NULL;
   ks_chat_message messages[2] = {0};
   ks_chat_slots slots;
   size_t n = 0;
   ks_error err = {0};
   gboolean ok;
 
+  for (guint i = 0; i < turn->lost->len; i++)
+    ks_core_tell_lost (core, job, g_ptr_array_index (turn->lost, i));
+  if (!check_pictures (turn, error) || !ks_core_look (core, job, turn, visuals, &rest, error))
+    return FALSE;
+  if (rest != NULL)
+    turn = rest;
   if (system != NULL)
     messages[n++] =
         (ks_chat_message){.role = KS_ROLE_SYSTEM, .text = system, .n_bytes = strlen (system)};
@@ -329,8 +336,6 @@ encode_messages (KsConversationCore *core, KsEngineJob *job, uint32_t options, c
   if (turn->pictures->len == 0)
     return ks_error_check (ks_chat_encode (tmpl, tok, messages, n + 1, options, ids, &err), &err,
                            error);
-  if (!check_pictures (turn, error) || !ks_core_look (core, job, turn->pictures, visuals, error))
-    return FALSE;
   messages[n].visuals = visuals;
   messages[n].n_visual = turn->pictures->len;
   ks_chat_slots_init (&slots, core->setup->alloc);

@@ -9,6 +9,7 @@
 struct _KsPromptBuilder {
   GString *documents;
   GPtrArray *pictures; /* of KsPicture */
+  GPtrArray *lost;     /* of char* */
   guint n_document;
 };
 
@@ -19,6 +20,7 @@ ks_prompt_builder_new (void)
 
   builder->documents = g_string_new (NULL);
   builder->pictures = g_ptr_array_new_with_free_func ((GDestroyNotify)ks_picture_unref);
+  builder->lost = g_ptr_array_new_with_free_func (g_free);
   return builder;
 }
 
@@ -29,6 +31,7 @@ ks_prompt_builder_free (KsPromptBuilder *builder)
     return;
   g_string_free (builder->documents, TRUE);
   g_ptr_array_unref (builder->pictures);
+  g_ptr_array_unref (builder->lost);
   g_free (builder);
 }
 
@@ -141,6 +144,26 @@ ks_prompt_builder_add_video (KsPromptBuilder *builder, const char *name)
   add_unseen (builder, "Video", "videos", name);
 }
 
+char *
+ks_prompt_make_lost_line (const char *what, const char *name)
+{
+  g_autofree char *clean = clean_name (name);
+
+  return g_strdup_printf ("%s %s was attached; it cannot be read any more.\n\n", what, clean);
+}
+
+void
+ks_prompt_builder_add_lost (KsPromptBuilder *builder, const char *what, const char *name)
+{
+  g_autofree char *line = NULL;
+
+  g_return_if_fail (builder != NULL && what != NULL && name != NULL);
+  line = ks_prompt_make_lost_line (what, name);
+  g_string_append (builder->documents, line);
+  g_ptr_array_add (builder->lost, g_strdup (name));
+  builder->n_document++;
+}
+
 guint
 ks_prompt_builder_get_n_documents (KsPromptBuilder *builder)
 {
@@ -158,6 +181,8 @@ ks_prompt_builder_take_turn (KsPromptBuilder *builder, const char *question)
   turn = ks_turn_text_new (builder->documents->str, NULL, FALSE);
   g_string_truncate (builder->documents, 0);
   g_ptr_array_extend_and_steal (turn->pictures, g_steal_pointer (&builder->pictures));
+  g_ptr_array_extend_and_steal (turn->lost, g_steal_pointer (&builder->lost));
+  builder->lost = g_ptr_array_new_with_free_func (g_free);
   builder->pictures = g_ptr_array_new_with_free_func ((GDestroyNotify)ks_picture_unref);
   builder->n_document = 0;
   return turn;

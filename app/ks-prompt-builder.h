@@ -33,6 +33,10 @@ void ks_prompt_builder_end_document (KsPromptBuilder *builder);
 /* A line that a picture or a video is there which the model cannot see. */
 void ks_prompt_builder_add_picture (KsPromptBuilder *builder, const char *name);
 void ks_prompt_builder_add_video (KsPromptBuilder *builder, const char *name);
+/* The same for one whose file cannot be read any more; its name goes to the turn's lost ones. */
+void ks_prompt_builder_add_lost (KsPromptBuilder *builder, const char *what, const char *name);
+/* That line. (transfer full) */
+char *ks_prompt_make_lost_line (const char *what, const char *name);
 guint ks_prompt_builder_get_n_documents (KsPromptBuilder *builder);
 /* The message with its pictures and no answer; what was added is used up. (transfer full) */
 KsTurnText *ks_prompt_builder_take_turn (KsPromptBuilder *builder, const char *question);

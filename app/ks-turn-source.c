@@ -89,79 +89,60 @@ typedef struct {
   guint n_video;
 } Maker;
 
-/* Valid text of a blob. (transfer full) */
+/* Valid text of a blob; NULL when it is lost or damaged, and the message says so. (transfer full)
+ */
 static char *
-read_text (const Maker *maker, KsAttachment *attachment, const char *hash, GError **error)
+read_text (const Maker *maker, KsAttachment *attachment, const char *hash)
 {
-  g_autoptr (GBytes) bytes = ks_blob_store_get (maker->blobs, hash, error);
+  g_autoptr (GBytes) bytes = ks_blob_store_get (maker->blobs, hash, NULL);
   gconstpointer data;
   gsize n = 0;
 
   if (bytes == NULL) {
-    g_prefix_error (error, "\"%s\" cannot be read again: ", ks_attachment_get_name (attachment));
+    ks_prompt_builder_add_lost (maker->builder, "Document", ks_attachment_get_name (attachment));
     return NULL;
   }
   data = g_bytes_get_data (bytes, &n);
   return g_utf8_make_valid (data != NULL ? data : "", (gssize)n);
 }
 
+/* Whether its file is still there shows when it is looked at: what was made of it may be kept. */
 static KsPicture *
-new_picture (const Maker *maker, KsAttachment *attachment, KsPictureSource source, guint index,
-             GError **error)
+new_picture (const Maker *maker, KsAttachment *attachment, KsPictureSource source, guint index)
 {
-  const char *name = ks_attachment_get_name (attachment);
   const char *hash = ks_attachment_get_hash (attachment);
   g_autofree char *path = ks_blob_store_get_path (maker->blobs, hash);
-  KsPicture *picture;
+  KsPicture *picture =
+      ks_picture_new (source, hash, path != NULL ? path : "", ks_attachment_get_name (attachment));
 
-  if (path == NULL) {
-    g_set_error (error, KS_STORAGE_ERROR, KS_STORAGE_ERROR_DAMAGED,
-                 "\"%s\" cannot be looked at again: its file is not known", name);
-    return NULL;
-  }
-  picture = ks_picture_new (source, hash, path, name);
   picture->index = index;
   return picture;
 }
 
-static gboolean
-add_picture (const Maker *maker, KsAttachment *attachment, KsPictureSource source, guint index,
-             GError **error)
-{
-  KsPicture *picture = new_picture (maker, attachment, source, index, error);
-
-  if (picture != NULL)
-    ks_prompt_builder_add_seen (maker->builder, picture);
-  return picture != NULL;
-}
-
 /* Frames as they were chosen when it was attached, one by one or in pairs. */
-static gboolean
-add_video (Maker *maker, KsAttachment *attachment, const KsReading *reading, GError **error)
+static void
+add_video (Maker *maker, KsAttachment *attachment, const KsReading *reading)
 {
   guint step = maker->eyes->pairs ? 2 : 1;
 
   if (!maker->eyes->sees || !reading->has_frames) {
     ks_prompt_builder_add_video (maker->builder, ks_attachment_get_name (attachment));
-    return TRUE;
+    return;
   }
   maker->n_video++;
   for (guint i = 0; i < reading->n_frames; i += step) {
-    KsPicture *picture = new_picture (maker, attachment, KS_PICTURE_FRAME, i, error);
+    KsPicture *picture = new_picture (maker, attachment, KS_PICTURE_FRAME, i);
 
-    if (picture == NULL)
-      return FALSE;
     picture->n_frame = step;
     picture->sampling = reading->sampling;
     picture->video = maker->n_video;
     ks_prompt_builder_add_seen (maker->builder, picture);
   }
-  return TRUE;
 }
 
 /* The picture if it is seen, else its name; then the words in it, if they were recognised. */
-static gboolean
-add_image (const Maker *maker, KsAttachment *attachment, const KsReading *reading, GError **error)
+static void
+add_image (const Maker *maker, KsAttachment *attachment, const KsReading *reading)
 {
   const char *name = ks_attachment_get_name (attachment);
   const char *text_hash = ks_attachment_get_text_hash (attachment);
@@ -169,21 +150,18 @@ add_image (const Maker *maker, KsAttachment *attachment, const KsReading *readin
 
   if (!maker->eyes->sees)
     ks_prompt_builder_add_picture (maker->builder, name);
-  else if (!add_picture (maker, attachment, KS_PICTURE_FILE, 0, error))
-    return FALSE;
-  if (!reading->ocr || text_hash == NULL)
-    return TRUE;
-  text = read_text (maker, attachment, text_hash, error);
-  if (text == NULL)
-    return FALSE;
-  ks_prompt_builder_add_recognised (maker->builder, name, text);
-  return TRUE;
+  else
+    ks_prompt_builder_add_seen (maker->builder,
+                                new_picture (maker, attachment, KS_PICTURE_FILE, 0));
+  if (reading->ocr && text_hash != NULL)
+    text = read_text (maker, attachment, text_hash);
+  if (text != NULL)
+    ks_prompt_builder_add_recognised (maker->builder, name, text);
 }
 
 /* Text, with pages and pictures where they stand as far as the model sees them. */
-static gboolean
-add_parts (const Maker *maker, KsAttachment *attachment, const KsReading *reading, const char *text,
-           GError **error)
+static void
+add_parts (const Maker *maker, KsAttachment *attachment, const KsReading *reading, const char *text)
 {
   g_autoptr (GArray) parts =
       ks_document_split (ks_attachment_get_kind (attachment), text, reading, maker->eyes->sees);
@@ -193,23 +171,22 @@ add_parts (const Maker *maker, KsAttachment *attachment, const KsReading *readin
   for (guint i = 0; i < parts->len; i++) {
     const KsDocumentPart *part = &g_array_index (parts, KsDocumentPart, i);
 
-    if (!part->is_picture)
+    if (!part->is_picture) {
       ks_prompt_builder_add_part (maker->builder, text + part->at, part->n);
-    else if (++n_picture > MAX_DOCUMENT_PICTURES &&
-             ks_attachment_get_kind (attachment) == KS_ATTACHMENT_DOCUMENT)
+      continue;
+    }
+    if (++n_picture > MAX_DOCUMENT_PICTURES &&
+        ks_attachment_get_kind (attachment) == KS_ATTACHMENT_DOCUMENT)
       continue; /* its words stay */
-    else if (!add_picture (maker, attachment, KS_PICTURE_PAGE, part->index, error))
-      return FALSE;
-    else
-      ks_prompt_builder_add_part (maker->builder, "\n", 1);
+    ks_prompt_builder_add_seen (maker->builder,
+                                new_picture (maker, attachment, KS_PICTURE_PAGE, part->index));
+    ks_prompt_builder_add_part (maker->builder, "\n", 1);
   }
   ks_prompt_builder_end_document (maker->builder);
-  return TRUE;
 }
 
-static gboolean
-add_document (const Maker *maker, KsAttachment *attachment, const KsReading *reading,
-              GError **error)
+static void
+add_document (const Maker *maker, KsAttachment *attachment, const KsReading *reading)
 {
   KsAttachmentKind kind = ks_attachment_get_kind (attachment);
   const char *hash = ks_attachment_get_text_hash (attachment);
@@ -217,38 +194,37 @@ add_document (const Maker *maker, KsAttachment *attachment, const KsReading *rea
 
   if (hash == NULL && kind == KS_ATTACHMENT_TEXT)
     hash = ks_attachment_get_hash (attachment); /* text that came with no decoded copy */
-  text = hash != NULL ? read_text (maker, attachment, hash, error) : g_strdup ("");
+  text = hash != NULL ? read_text (maker, attachment, hash) : g_strdup ("");
   if (text == NULL)
-    return FALSE;
+    return;
   if ((kind == KS_ATTACHMENT_PDF && reading->pages != NULL) || kind == KS_ATTACHMENT_DOCUMENT)
-    return add_parts (maker, attachment, reading, text, error);
-  ks_prompt_builder_add_document (maker->builder, ks_attachment_get_name (attachment), text);
-  return TRUE;
+    add_parts (maker, attachment, reading, text);
+  else
+    ks_prompt_builder_add_document (maker->builder, ks_attachment_get_name (attachment), text);
 }
 
-static gboolean
-add_attachment (Maker *maker, KsAttachment *attachment, GError **error)
+static void
+add_attachment (Maker *maker, KsAttachment *attachment)
 {
   g_autoptr (KsReading) reading = ks_reading_parse (ks_attachment_get_reading (attachment));
 
   if (ks_attachment_get_kind (attachment) == KS_ATTACHMENT_IMAGE)
-    return add_image (maker, attachment, reading, error);
-  if (ks_attachment_get_kind (attachment) == KS_ATTACHMENT_VIDEO)
-    return add_video (maker, attachment, reading, error);
-  return add_document (maker, attachment, reading, error);
+    add_image (maker, attachment, reading);
+  else if (ks_attachment_get_kind (attachment) == KS_ATTACHMENT_VIDEO)
+    add_video (maker, attachment, reading);
+  else
+    add_document (maker, attachment, reading);
 }
 
 KsTurnText *
-ks_turn_source_make_text (const KsTurnSource *source, KsBlobStore *blobs, const KsEyes *eyes,
-                          GError **error)
+ks_turn_source_make_text (const KsTurnSource *source, KsBlobStore *blobs, const KsEyes *eyes)
 {
   g_autoptr (KsPromptBuilder) builder = ks_prompt_builder_new ();
   Maker maker = {builder, blobs, eyes, 0};
   KsTurnText *turn;
 
   for (guint i = 0; i < source->attachments->len; i++)
-    if (!add_attachment (&maker, g_ptr_array_index (source->attachments, i), error))
-      return NULL;
+    add_attachment (&maker, g_ptr_array_index (source->attachments, i));
   turn = ks_prompt_builder_take_turn (builder, source->question);
   ks_turn_text_set_answer (turn, source->answer_text, source->unfinished);
   return turn;
@@ -256,15 +232,14 @@ ks_turn_source_make_text (const KsTurnSource *source, KsBlobStore *blobs, const 
 
 GBytes *
 ks_turn_source_describe (KsAttachment *attachment, KsBlobStore *blobs, const KsEyes *eyes,
-                         guint *out_n_pictures, GError **error)
+                         guint *out_n_pictures)
 {
   g_autoptr (KsPromptBuilder) builder = ks_prompt_builder_new ();
   g_autoptr (KsTurnText) turn = NULL;
   Maker maker = {builder, blobs, eyes, 0};
   gsize n;
 
-  if (!add_attachment (&maker, attachment, error))
-    return NULL;
+  add_attachment (&maker, attachment);
   turn = ks_prompt_builder_take_turn (builder, "");
   *out_n_pictures = turn->pictures->len;
   n = strlen (turn->message);
@@ -278,15 +253,9 @@ ks_turn_source_make_texts (GPtrArray *sources, KsBlobStore *blobs, const KsEyes 
   g_autoptr (GPtrArray) texts = g_ptr_array_new_with_free_func ((GDestroyNotify)ks_turn_text_free);
 
   for (guint i = 0; i < sources->len; i++) {
-    const KsTurnSource *source = g_ptr_array_index (sources, i);
-    KsTurnText *text;
-
     if (g_cancellable_set_error_if_cancelled (cancellable, error))
       return NULL;
-    text = ks_turn_source_make_text (source, blobs, eyes, error);
-    if (text == NULL)
-      return NULL;
-    g_ptr_array_add (texts, text);
+    g_ptr_array_add (texts, ks_turn_source_make_text (g_ptr_array_index (sources, i), blobs, eyes));
   }
   return g_steal_pointer (&texts);
 }

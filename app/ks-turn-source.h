@@ -27,14 +27,14 @@ void ks_turn_source_free (KsTurnSource *source); /* NULL is allowed */
 /* No word of an answer, and none is coming. */
 gboolean ks_turn_source_is_empty (const KsTurnSource *source);
 
-/* The turn as a model with these eyes reads it.  Errors: a blob that is lost or damaged. (transfer
- * full) */
+/* The turn as a model with these eyes reads it; a text that is lost or damaged is one of its lost
+ * ones, and the message says so. (transfer full) */
 KsTurnText *ks_turn_source_make_text (const KsTurnSource *source, KsBlobStore *blobs,
-                                      const KsEyes *eyes, GError **error);
+                                      const KsEyes *eyes);
 /* What an attachment alone adds to a message: its text, and how many pictures. (transfer full) */
 GBytes *ks_turn_source_describe (KsAttachment *attachment, KsBlobStore *blobs, const KsEyes *eyes,
-                                 guint *out_n_pictures, GError **error);
-/* Of all; (transfer full) of KsTurnText. */
+                                 guint *out_n_pictures);
+/* Of all; (transfer full) of KsTurnText, NULL when it was cancelled. */
 GPtrArray *ks_turn_source_make_texts (GPtrArray *sources, KsBlobStore *blobs, const KsEyes *eyes,
                                       GCancellable *cancellable, GError **error);
 

@@ -9,6 +9,7 @@ ks_turn_text_new (const char *message, const char *answer, gboolean unfinished)
 
   turn->message = g_strdup (message);
   turn->pictures = g_ptr_array_new_with_free_func ((GDestroyNotify)ks_picture_unref);
+  turn->lost = g_ptr_array_new_with_free_func (g_free);
   turn->answer = g_strdup (answer != NULL ? answer : "");
   turn->unfinished = unfinished;
   return turn;
@@ -32,6 +33,7 @@ ks_turn_text_free (KsTurnText *turn)
     return;
   g_free (turn->message);
   g_ptr_array_unref (turn->pictures);
+  g_ptr_array_unref (turn->lost);
   g_free (turn->answer);
   g_free (turn);
 }

@@ -11,6 +11,7 @@ G_BEGIN_DECLS
 typedef struct {
   char *message;
   GPtrArray *pictures; /* of KsPicture, in order of where they stand; never NULL */
+  GPtrArray *lost;     /* names of files that cannot be read any more; never NULL */
   char *answer;        /* "" = nothing was answered yet */
   gboolean unfinished; /* the answer did not come to its end and may be continued */
 } KsTurnText;

@@ -125,7 +125,7 @@ make_result (KsWorkerResult *got)
 
 /* -1 with error set; anything but a regular file is refused, without waiting for a pipe. */
 static int
-open_file (const char *path, const char *name, GError **error)
+open_file (const char *path, const char *name, const KsMediaOptions *options, GError **error)
 {
   int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   struct stat st;
@@ -135,8 +135,9 @@ open_file (const char *path, const char *name, GError **error)
 
     if (fd >= 0)
       close (fd);
-    g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_FAILED, "cannot read %s: %s", path,
-                 g_strerror (code));
+    /* A name was given where the path means nothing to the user. */
+    g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_FAILED, "cannot read %s: %s",
+                 options->name != NULL ? name : path, g_strerror (code));
     return -1;
   }
   if (!S_ISREG (st.st_mode)) {
@@ -201,7 +202,7 @@ ks_media_load (const char *path, const KsMediaOptions *options, GCancellable *ca
 
   g_return_val_if_fail (path != NULL, NULL);
   name = dup_name (path, used);
-  fd = open_file (path, name, error);
+  fd = open_file (path, name, used, error);
   if (fd < 0)
     return NULL;
   return load_fd (fd, name, used, cancellable, error);
@@ -260,7 +261,7 @@ ks_media_render_page (const char *path, guint page, const KsMediaOptions *option
     g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_FAILED, "%s has no page %u", name, page);
     return NULL;
   }
-  job.fd = open_file (path, name, error);
+  job.fd = open_file (path, name, used, error);
   if (job.fd < 0)
     return NULL;
   if (run_job (job, used, cancellable, &got, error)) {
@@ -288,7 +289,7 @@ ks_media_load_frames (const char *path, const KsMediaSampling *sampling,
       sampling->mode >= KS_MEDIA_SAMPLE_COUNT && sampling->mode <= KS_MEDIA_SAMPLE_SCENES, NULL);
   job.name = name = dup_name (path, used);
   job.sampling = ks_sampling_clamp (sampling);
-  job.fd = open_file (path, name, error);
+  job.fd = open_file (path, name, used, error);
   if (job.fd < 0)
     return NULL;
   if (run_job (job, used, cancellable, &got, error)) {

@@ -214,6 +214,31 @@ def thirty_pictures_fit_the_smallest_target():
     expect(sum(line.startswith("turn ") for line in out.splitlines()) == 31, out)
 
 
+def clear(folder):
+    for top, _, files in os.walk(os.path.join(HOME.name, "data", "keepsake", folder)):
+        for name in files:
+            os.remove(os.path.join(top, name))
+
+
+@check
+def a_session_goes_on_without_files_that_are_gone():
+    """Each is named once, with what to do; what was made of a picture is enough for it to be seen."""
+    words = write("words.txt", b"The key lies under the mat.")
+    first = talk("new", "qwen3-vl", case("qwen3-vl", "img0.png"), more=("--attach", words))
+    command = ("ask", *options("qwen3-vl"), "--session", str(first["session"]["id"]), "--json", "--max-tokens", "2")
+    clear("blobs")
+    code, out, err = run(*command, "And now?")
+    expect(code == 0 and len(json.loads(out)["memory"]["pictures"]) == 1, f"{code} {err}")
+    expect('"words.txt"' in err and "attach it again" in err and "img0.png" not in err, err)
+    clear("embeddings")
+    code, out, err = run(*command, "And then?")
+    expect(code == 0 and json.loads(out)["memory"]["pictures"] == [], f"{code} {err}")
+    told = [line for line in err.splitlines() if "attach it again" in line]
+    expect(len(told) == 2 and sum('"img0.png"' in line for line in told) == 1 and "blobs" not in err, err)
+    code, out, err = run("memory", *options("qwen3-vl"), "--session", str(first["session"]["id"]), "--json")
+    expect(code == 0 and len(json.loads(out)["turns"]) == 3 and '"img0.png"' in err, f"{code} {err}")
+
+
 @check
 def a_video_is_seen_by_its_frames():
     """Two by two where the model takes pairs, one by one elsewhere; a session reads them again without encoding."""

@@ -87,6 +87,12 @@ progress_cb (KsEngineJob *job, guint n_done, guint n_total, gpointer user_data)
 }
 
 static void
+looking_cb (KsEngineJob *job, const char *name, guint n_done, guint n_total, gpointer user_data)
+{
+  cli_progress_look (&((CliTalk *)user_data)->progress, name, n_done, n_total);
+}
+
+static void
 text_cb (KsEngineJob *job, const char *text, gpointer user_data)
 {
   cli_talk_print (user_data, text);
@@ -109,6 +115,7 @@ watch (CliTalk *talk, KsEngineJob *take_job)
   talk->job = take_job;
   g_signal_connect (talk->job, "notice", G_CALLBACK (notice_cb), talk);
   g_signal_connect (talk->job, "progress", G_CALLBACK (progress_cb), talk);
+  g_signal_connect (talk->job, "looking", G_CALLBACK (looking_cb), talk);
   g_signal_connect (talk->job, "text", G_CALLBACK (text_cb), talk);
   g_signal_connect (talk->job, "finished", G_CALLBACK (finished_cb), talk);
 }

@@ -17,6 +17,7 @@
 /* What is over sooner needs no line of progress. */
 #define PROGRESS_MIN_TOKENS 256u
 #define PROGRESS_MIN_SECONDS 1.0
+#define LOOK_MIN_SECONDS 0.3
 
 /* Characters that turn the order of a line around: a name must not look like another one. */
 static gboolean
@@ -305,6 +306,32 @@ cli_progress_update (CliProgress *progress, const char *what, const char *unit, 
     return;
   fprintf (stderr, "\r\033[K%s: %u of %u %s (%u%%), %.0f %s/s", what, n_done, n_total, unit,
            (guint)(100ull * n_done / n_total), seconds > 0 ? n_done / seconds : 0.0, unit);
+  fflush (stderr);
+  progress->shown = TRUE;
+}
+
+void
+cli_progress_look (CliProgress *progress, const char *name, guint n_done, guint n_total)
+{
+  gint64 now_us = g_get_monotonic_time ();
+  g_autofree char *printable = NULL;
+  double seconds;
+
+  if (name == NULL) {
+    progress->look_us = 0;
+    cli_progress_clear (progress);
+    return;
+  }
+  if (progress->look_us == 0)
+    progress->look_us = now_us;
+  seconds = (double)(now_us - progress->look_us) / 1e6;
+  if (!progress->enabled || seconds < LOOK_MIN_SECONDS)
+    return;
+  printable = cli_dup_printable (name);
+  fprintf (stderr, "\r\033[KLooking at %s", printable);
+  if (n_total > 0)
+    fprintf (stderr, ": %u%%", (guint)(100ull * n_done / n_total));
+  fprintf (stderr, ", %.0f s", seconds);
   fflush (stderr);
   progress->shown = TRUE;
 }

@@ -80,13 +80,15 @@ void cli_print_json (cJSON *take_json);
 /* One line of progress on standard error, only on a terminal. */
 typedef struct {
   gboolean enabled, shown;
-  gint64 begin_us;
+  gint64 begin_us, look_us; /* look_us: since when a picture is looked at, 0 = none is */
 } CliProgress;
 
 void cli_progress_init (CliProgress *progress);
 /* what: "Reading"; unit: "tokens". */
 void cli_progress_update (CliProgress *progress, const char *what, const char *unit, guint n_done,
                           guint n_total);
+/* A picture that goes through a model's eyes, as a job's "looking" tells it. */
+void cli_progress_look (CliProgress *progress, const char *name, guint n_done, guint n_total);
 void cli_progress_clear (CliProgress *progress);
 
 /* Waits for the job; the first Ctrl-C cancels it, the second ends the program with CLI_CANCELLED.

@@ -102,6 +102,12 @@ progress_cb (KsEngineJob *job, guint n_done, guint n_total, gpointer user_data)
 }
 
 static void
+looking_cb (KsEngineJob *job, const char *name, guint n_done, guint n_total, gpointer user_data)
+{
+  cli_progress_look (user_data, name, n_done, n_total);
+}
+
+static void
 notice_cb (KsEngineJob *job, const char *text, gpointer user_data)
 {
   cli_progress_clear (user_data);
@@ -124,6 +130,7 @@ read_again (Memory *memory, GError **error)
   job = ks_conversation_restore (memory->conversation, texts);
   cli_progress_init (&progress);
   g_signal_connect (job, "progress", G_CALLBACK (progress_cb), &progress);
+  g_signal_connect (job, "looking", G_CALLBACK (looking_cb), &progress);
   g_signal_connect (job, "notice", G_CALLBACK (notice_cb), &progress);
   ok = cli_wait (job, error);
   cli_progress_clear (&progress);

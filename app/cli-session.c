@@ -45,6 +45,17 @@ progress_cb (GObject *chat, GParamSpec *pspec, gpointer user_data)
 }
 
 static void
+looking_cb (GObject *chat, GParamSpec *pspec, gpointer user_data)
+{
+  CliSession *self = user_data;
+  double share = -1;
+  const char *name = ks_chat_get_looking (self->chat, &share);
+
+  cli_progress_look (&self->talk->progress, name, (guint)(MAX (share, 0) * 1000),
+                     share >= 0 ? 1000 : 0);
+}
+
+static void
 text_cb (KsMessage *message, GParamSpec *pspec, gpointer user_data)
 {
   CliSession *self = user_data;
@@ -193,6 +204,7 @@ open_chat (CliSession *self, KsSession *session)
   g_signal_connect (self->chat, "failed", G_CALLBACK (failed_cb), self);
   g_signal_connect (self->chat, "answered", G_CALLBACK (answered_cb), self);
   g_signal_connect (self->chat, "notify::n-done", G_CALLBACK (progress_cb), self);
+  g_signal_connect (self->chat, "notify::looking", G_CALLBACK (looking_cb), self);
   g_signal_connect (self->chat, "notify::state", G_CALLBACK (progress_cb), self);
   ks_chat_set_answer_options (self->chat, self->talk->answers);
   while (ks_chat_get_state (self->chat) == KS_CHAT_OPENING)

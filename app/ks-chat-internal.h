@@ -41,6 +41,8 @@ struct _KsChat {
   KsSession *session;
   KsChatState state;
   guint n_done, n_total;
+  char *looking;
+  double look_share;
   GListStore *messages, *attachments;
   KsSessionSettings *settings;
   char *read_only_reason;
@@ -71,6 +73,7 @@ KsChat *ks_chat_new (KsLibrary *library, KsSession *session);
 /* --- ks-chat.c --- */
 void ks_chat_set_state (KsChat *self, KsChatState state);
 void ks_chat_set_progress (KsChat *self, guint n_done, guint n_total);
+void ks_chat_set_looking (KsChat *self, const char *name, guint n_done, guint n_total);
 void ks_chat_set_session (KsChat *self, KsSession *session);
 void ks_chat_set_read_only_reason (KsChat *self, const char *reason);
 void ks_chat_emit_notice (KsChat *self, const char *text);

@@ -70,6 +70,7 @@ end_run (KsChat *self, KsMessageState state, const char *problem)
   ks_message_set_state (answer, state);
   ks_chat_store_end (self, state, problem);
   clear_run (self);
+  ks_chat_set_looking (self, NULL, 0, 0);
   ks_chat_set_progress (self, 0, 0);
   ks_chat_set_state (self, KS_CHAT_IDLE);
   ks_library_raise_session (self->library, self->session);
@@ -110,6 +111,15 @@ progress_cb (KsEngineJob *job, guint n_done, guint n_total, gpointer user_data)
 }
 
 static void
+looking_cb (KsEngineJob *job, const char *name, guint n_done, guint n_total, gpointer user_data)
+{
+  KsChat *self = user_data;
+
+  if (job == self->run.job)
+    ks_chat_set_looking (self, name, n_done, n_total);
+}
+
+static void
 text_cb (KsEngineJob *job, const char *text, gpointer user_data)
 {
   KsChat *self = user_data;
@@ -131,6 +141,7 @@ watch_job (KsChat *self, KsEngineJob *take_job, GCallback finished)
   g_set_object (&self->run.job, take_job);
   g_object_unref (take_job);
   g_signal_connect_object (take_job, "progress", G_CALLBACK (progress_cb), self, 0);
+  g_signal_connect_object (take_job, "looking", G_CALLBACK (looking_cb), self, 0);
   g_signal_connect_object (take_job, "text", G_CALLBACK (text_cb), self, 0);
   g_signal_connect_object (take_job, "notice", G_CALLBACK (notice_cb), self, 0);
   g_signal_connect_object (take_job, "finished", finished, self, 0);

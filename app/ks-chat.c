@@ -14,6 +14,7 @@ enum {
   PROP_STATE,
   PROP_N_DONE,
   PROP_N_TOTAL,
+  PROP_LOOKING,
   PROP_SESSION,
   PROP_READ_ONLY_REASON,
   N_PROPS
@@ -37,6 +38,9 @@ ks_chat_get_property (GObject *object, guint id, GValue *value, GParamSpec *pspe
     break;
   case PROP_N_TOTAL:
     g_value_set_uint (value, self->n_total);
+    break;
+  case PROP_LOOKING:
+    g_value_set_string (value, self->looking);
     break;
   case PROP_SESSION:
     g_value_set_object (value, self->session);
@@ -79,6 +83,7 @@ ks_chat_finalize (GObject *object)
   g_free (self->policy);
   g_free (self->system);
   g_free (self->read_only_reason);
+  g_free (self->looking);
   ks_answer_options_free (self->answer_options);
   g_clear_error (&self->failure);
   g_clear_object (&self->library);
@@ -99,6 +104,7 @@ ks_chat_class_init (KsChatClass *klass)
       g_param_spec_int ("state", NULL, NULL, 0, KS_CHAT_STOPPING, KS_CHAT_IDLE, read);
   properties[PROP_N_DONE] = g_param_spec_uint ("n-done", NULL, NULL, 0, G_MAXUINT, 0, read);
   properties[PROP_N_TOTAL] = g_param_spec_uint ("n-total", NULL, NULL, 0, G_MAXUINT, 0, read);
+  properties[PROP_LOOKING] = g_param_spec_string ("looking", NULL, NULL, NULL, read);
   properties[PROP_SESSION] = g_param_spec_object ("session", NULL, NULL, KS_TYPE_SESSION, read);
   properties[PROP_READ_ONLY_REASON] =
       g_param_spec_string ("read-only-reason", NULL, NULL, NULL, read);
@@ -159,6 +165,17 @@ ks_chat_set_progress (KsChat *self, guint n_done, guint n_total)
     self->n_done = n_done;
     g_object_notify_by_pspec (G_OBJECT (self), properties[PROP_N_DONE]);
   }
+}
+
+void
+ks_chat_set_looking (KsChat *self, const char *name, guint n_done, guint n_total)
+{
+  if (name == NULL && self->looking == NULL)
+    return;
+  g_free (self->looking);
+  self->looking = g_strdup (name);
+  self->look_share = n_total > 0 ? (double)n_done / n_total : -1;
+  g_object_notify_by_pspec (G_OBJECT (self), properties[PROP_LOOKING]);
 }
 
 void
@@ -326,6 +343,15 @@ ks_chat_get_n_total (KsChat *self)
 {
   g_return_val_if_fail (KS_IS_CHAT (self), 0);
   return self->n_total;
+}
+
+const char *
+ks_chat_get_looking (KsChat *self, double *out_share)
+{
+  g_return_val_if_fail (KS_IS_CHAT (self), NULL);
+  if (out_share != NULL)
+    *out_share = self->look_share;
+  return self->looking;
 }
 
 GListModel *

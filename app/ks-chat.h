@@ -31,7 +31,8 @@ G_DECLARE_FINAL_TYPE (KsChat, ks_chat, KS, CHAT, GObject)
 
 /* Made by ks_library_open_chat.
  * Properties, all notify, read-only: "state" (int), "n-done", "n-total" (guint, tokens of the
- * reading that runs), "session" (KsSession, NULL until a new chat's first message is stored),
+ * reading that runs), "looking" (string: see ks_chat_get_looking; also notified when the share
+ * changes), "session" (KsSession, NULL until a new chat's first message is stored),
  * "read-only-reason" (string, NULL = messages can be sent).
  * Signals:
  * - "notice" (const char *text): something the user should know once;
@@ -45,6 +46,9 @@ KsSession *ks_chat_get_session (KsChat *self);
 const char *ks_chat_get_read_only_reason (KsChat *self);
 guint ks_chat_get_n_done (KsChat *self);
 guint ks_chat_get_n_total (KsChat *self);
+/* Name of the picture that goes through the model's eyes, NULL = none does; *out_share of it is
+ * done, below 0 while it is decoded. */
+const char *ks_chat_get_looking (KsChat *self, double *out_share);
 /* The active path, oldest first, of KsMessage; "text" of the last one grows at most 20 times a
  * second. (transfer none) */
 GListModel *ks_chat_get_messages (KsChat *self);

@@ -8,14 +8,69 @@
 
 #include "app/ks-error.h"
 #include "app/ks-prompt-builder.h"
-#include "media/ks-media.h"
 
 #define MAX_NUMBER 255u
+#define TELL_US 100000 /* between two words about a picture */
+
+/* Tells how a picture comes along. */
+typedef struct {
+  KsConversationCore *core;
+  KsEngineJob *job;
+  const KsPicture *picture;
+  gint64 told_us;
+} Looking;
 
 static bool
 stop_requested (void *user)
 {
-  return ks_engine_job_is_cancelled (user);
+  return ks_engine_job_is_cancelled (((Looking *)user)->job);
+}
+
+static void
+tell (Looking *looking, guint n_done, guint n_total)
+{
+  gint64 now_us = g_get_monotonic_time ();
+
+  if (now_us - looking->told_us < TELL_US)
+    return;
+  looking->told_us = now_us;
+  ks_engine_job_emit_looking (looking->job, looking->picture->name, n_done, n_total);
+}
+
+static void
+encode_progress (void *user, uint32_t n_done, uint32_t n_total)
+{
+  tell (user, n_done, n_total);
+}
+
+static void
+decode_progress (guint n_done, guint n_total, gpointer user)
+{
+  tell (user, 0, 0);
+}
+
+static Looking
+begin_looking (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture)
+{
+  return (Looking){.core = core, .job = job, .picture = picture};
+}
+
+static void
+end_looking (Looking *looking)
+{
+  ks_picture_loader_set_progress (looking->core->loader, NULL, NULL);
+  ks_engine_job_emit_looking (looking->job, NULL, 0, 0);
+}
+
+static gboolean
+decode (Looking *looking, KsPictureRgb *rgb, GError **error)
+{
+  KsPictureLoader *loader = looking->core->loader;
+
+  tell (looking, 0, 0);
+  ks_picture_loader_set_progress (loader, decode_progress, looking);
+  return ks_picture_loader_load (loader, looking->picture,
+                                 ks_engine_job_get_cancellable (looking->job), rgb, error);
 }
 
 /* Only a target for everything limits it. */
@@ -55,12 +110,13 @@ encode (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture, GE
   KsPictureRgb rgb = {0};
   ks_vision_plan plan;
   const ks_vision_embeds *embeds = NULL;
+  Looking looking = begin_looking (core, job, picture);
+  ks_vision_hooks hooks = {.stop = stop_requested, .progress = encode_progress, .user = &looking};
 
-  if (ks_picture_loader_load (core->loader, picture, ks_engine_job_get_cancellable (job), &rgb,
-                              error) &&
-      ks_sight_make_plan (sight, picture, &rgb, &plan, error) &&
+  if (decode (&looking, &rgb, error) && ks_sight_make_plan (sight, picture, &rgb, &plan, error) &&
       book_room (core, picture, &plan, TRUE, error))
-    embeds = ks_sight_encode (sight, picture, &rgb, &plan, stop_requested, job, error);
+    embeds = ks_sight_encode (sight, picture, &rgb, &plan, &hooks, error);
+  end_looking (&looking);
   ks_picture_rgb_clear (&rgb);
   /* What the device grew for the tower's operations stays: keys and values make room for it. */
   if (embeds != NULL && total_bytes > 0 &&
@@ -109,6 +165,7 @@ look_at (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture, g
          ks_vision_plan *out_plan, double *out_time_s, GError **error)
 {
   KsSight *sight = core->setup->sight;
+  Looking looking = begin_looking (core, job, picture);
   KsPictureRgb rgb = {0};
   gboolean ok;
 
@@ -117,10 +174,10 @@ look_at (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture, g
   if (ahead || ks_sight_has_disk (sight))
     return encode (core, job, picture, error) != NULL &&
            ks_sight_find_plan (sight, picture, out_plan, out_time_s); /* the newest is kept */
-  ok = ks_picture_loader_load (core->loader, picture, ks_engine_job_get_cancellable (job), &rgb,
-                               error) &&
+  ok = decode (&looking, &rgb, error) &&
        ks_sight_make_plan (sight, picture, &rgb, out_plan, error) &&
        book_room (core, picture, out_plan, TRUE, error);
+  end_looking (&looking);
   *out_time_s = rgb.time_s;
   ks_picture_rgb_clear (&rgb);
   return ok;

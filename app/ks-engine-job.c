@@ -17,7 +17,7 @@ struct _KsEngineJob {
   GError *error;     /* written by the engine thread before the end is posted */
 };
 
-enum { SIGNAL_PROGRESS, SIGNAL_TEXT, SIGNAL_NOTICE, SIGNAL_FINISHED, N_SIGNAL };
+enum { SIGNAL_PROGRESS, SIGNAL_LOOKING, SIGNAL_TEXT, SIGNAL_NOTICE, SIGNAL_FINISHED, N_SIGNAL };
 static guint signals[N_SIGNAL];
 
 G_DEFINE_FINAL_TYPE (KsEngineJob, ks_engine_job, G_TYPE_OBJECT)
@@ -48,6 +48,8 @@ ks_engine_job_class_init (KsEngineJobClass *klass)
   G_OBJECT_CLASS (klass)->finalize = ks_engine_job_finalize;
   signals[SIGNAL_PROGRESS] = g_signal_new ("progress", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
                                            G_TYPE_NONE, 2, G_TYPE_UINT, G_TYPE_UINT);
+  signals[SIGNAL_LOOKING] = g_signal_new ("looking", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
+                                          G_TYPE_NONE, 3, G_TYPE_STRING, G_TYPE_UINT, G_TYPE_UINT);
   signals[SIGNAL_TEXT] = g_signal_new ("text", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
                                        G_TYPE_NONE, 1, G_TYPE_STRING);
   signals[SIGNAL_NOTICE] = g_signal_new ("notice", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
@@ -132,6 +134,9 @@ deliver_event (gpointer data)
   case SIGNAL_PROGRESS:
     g_signal_emit (job, signals[SIGNAL_PROGRESS], 0, event->n_done, event->n_total);
     break;
+  case SIGNAL_LOOKING:
+    g_signal_emit (job, signals[SIGNAL_LOOKING], 0, event->text, event->n_done, event->n_total);
+    break;
   case SIGNAL_FINISHED:
     job->finished = TRUE;
     g_signal_emit (job, signals[SIGNAL_FINISHED], 0);
@@ -173,6 +178,12 @@ void
 ks_engine_job_emit_progress (KsEngineJob *self, guint n_done, guint n_total)
 {
   post (self, SIGNAL_PROGRESS, NULL, n_done, n_total);
+}
+
+void
+ks_engine_job_emit_looking (KsEngineJob *self, const char *name, guint n_done, guint n_total)
+{
+  post (self, SIGNAL_LOOKING, g_strdup (name), n_done, n_total);
 }
 
 void

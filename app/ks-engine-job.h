@@ -20,6 +20,8 @@ typedef gboolean (*KsEngineJobFunc) (KsEngine *engine, KsEngineJob *job, gpointe
 
 /* Signals:
  *   "progress" (guint n_done, guint n_total)  tokens read so far
+ *   "looking" (const char *name, guint n_done, guint n_total)  a picture goes through the eyes: 0
+ *       of 0 while it is decoded, name NULL when it is done
  *   "text" (const char *text)                 a piece of an answer, valid UTF-8
  *   "notice" (const char *text)               a sentence the user should see once
  *   "finished" ()                             last signal; see ks_engine_job_get_error
@@ -37,8 +39,10 @@ const GError *ks_engine_job_get_error (KsEngineJob *self); /* NULL when it succe
 gboolean ks_engine_job_wait (KsEngineJob *self, GError **error);
 
 void ks_engine_job_emit_progress (KsEngineJob *self, guint n_done, guint n_total); /* engine */
-void ks_engine_job_emit_text (KsEngineJob *self, const char *text, gsize n);       /* engine */
-void ks_engine_job_emit_notice (KsEngineJob *self, const char *text);              /* engine */
+void ks_engine_job_emit_looking (KsEngineJob *self, const char *name, guint n_done,
+                                 guint n_total);                             /* engine */
+void ks_engine_job_emit_text (KsEngineJob *self, const char *text, gsize n); /* engine */
+void ks_engine_job_emit_notice (KsEngineJob *self, const char *text);        /* engine */
 /* Runs the function and posts the end (engine; used by KsEngine only). */
 void ks_engine_job_run (KsEngineJob *self, KsEngine *engine);
 

@@ -3,18 +3,27 @@
 #include "app/ks-picture-loader.h"
 
 #include "app/ks-error.h"
-#include "media/ks-media.h"
 
 struct _KsPictureLoader {
   char *path; /* of the video whose frames are kept; NULL = none */
   KsMediaSampling sampling;
   GPtrArray *frames; /* of KsMediaFrame */
+  KsMediaProgress progress;
+  gpointer user;
 };
 
 KsPictureLoader *
 ks_picture_loader_new (void)
 {
   return g_new0 (KsPictureLoader, 1);
+}
+
+void
+ks_picture_loader_set_progress (KsPictureLoader *loader, KsMediaProgress func, gpointer user)
+{
+  g_return_if_fail (loader != NULL);
+  loader->progress = func;
+  loader->user = user;
 }
 
 void
@@ -62,9 +71,13 @@ take_rgb (KsPixels *pixels)
 }
 
 static KsPixels *
-load_pixels (const KsPicture *picture, GCancellable *cancellable, GError **error)
+load_pixels (const KsPictureLoader *loader, const KsPicture *picture, GCancellable *cancellable,
+             GError **error)
 {
-  KsMediaOptions options = {.name = picture->name, .password = picture->password};
+  KsMediaOptions options = {.name = picture->name,
+                            .password = picture->password,
+                            .progress = loader->progress,
+                            .user = loader->user};
   g_autoptr (KsMediaResult) result = NULL;
 
   if (picture->source == KS_PICTURE_PAGE) {
@@ -103,7 +116,10 @@ static gboolean
 load_video (KsPictureLoader *loader, const KsPicture *picture, GCancellable *cancellable,
             GError **error)
 {
-  KsMediaOptions options = {.name = picture->name, .max_side_px = KS_PICTURE_FRAME_SIDE_PX};
+  KsMediaOptions options = {.name = picture->name,
+                            .max_side_px = KS_PICTURE_FRAME_SIDE_PX,
+                            .progress = loader->progress,
+                            .user = loader->user};
 
   if (g_strcmp0 (loader->path, picture->path) == 0 &&
       is_same (&loader->sampling, &picture->sampling))
@@ -156,7 +172,7 @@ ks_picture_loader_load (KsPictureLoader *loader, const KsPicture *picture,
     return load_video (loader, picture, cancellable, error) &&
            take_frames (loader, picture, out, error);
   ks_picture_loader_forget (loader);
-  pixels = load_pixels (picture, cancellable, error);
+  pixels = load_pixels (loader, picture, cancellable, error);
   if (pixels == NULL)
     return FALSE;
   out->width_px = ks_pixels_get_width (pixels);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "app/ks-picture.h"
+#include "media/ks-media.h"
 
 G_BEGIN_DECLS
 
@@ -26,6 +27,8 @@ typedef struct _KsPictureLoader KsPictureLoader;
 
 KsPictureLoader *ks_picture_loader_new (void);
 void ks_picture_loader_free (KsPictureLoader *loader); /* NULL is allowed */
+/* Hears how decoding goes on from now on; NULL = nobody. */
+void ks_picture_loader_set_progress (KsPictureLoader *loader, KsMediaProgress func, gpointer user);
 /* Lets go of the frames that are kept. */
 void ks_picture_loader_forget (KsPictureLoader *loader);
 /* Blocks. */

@@ -291,14 +291,13 @@ encode (KsSight *sight, const KsPictureRgb *rgb, const ks_vision_plan *plan,
 
 const ks_vision_embeds *
 ks_sight_encode (KsSight *sight, const KsPicture *picture, const KsPictureRgb *rgb,
-                 const ks_vision_plan *plan, ks_stop_fn stop, void *user, GError **error)
+                 const ks_vision_plan *plan, const ks_vision_hooks *hooks, GError **error)
 {
   g_autofree char *key = make_key (sight, picture);
-  ks_vision_hooks hooks = {.stop = stop, .user = user};
   ks_vision_embeds embeds = {0};
 
   ks_embed_cache_make_room (sight->cache, count_embeds (sight, plan));
-  if (!encode (sight, rgb, plan, &hooks, &embeds, error))
+  if (!encode (sight, rgb, plan, hooks, &embeds, error))
     return NULL;
   /* That the disk refuses it costs time next time, nothing else. */
   return ks_embed_cache_add (sight->cache, picture->hash, key, &embeds, rgb->time_s, NULL);

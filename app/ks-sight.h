@@ -60,9 +60,9 @@ gboolean ks_sight_find_plan (KsSight *sight, const KsPicture *picture, ks_vision
 const ks_vision_embeds *ks_sight_find (KsSight *sight, const KsPicture *picture);
 gboolean ks_sight_make_plan (KsSight *sight, const KsPicture *picture, const KsPictureRgb *rgb,
                              ks_vision_plan *out, GError **error);
-/* Encodes pixels by their plan; stop as in ks_vision_hooks.  Borrowed as above. */
+/* Encodes pixels by their plan.  Borrowed as above. */
 const ks_vision_embeds *ks_sight_encode (KsSight *sight, const KsPicture *picture,
                                          const KsPictureRgb *rgb, const ks_vision_plan *plan,
-                                         ks_stop_fn stop, void *user, GError **error);
+                                         const ks_vision_hooks *hooks, GError **error);
 
 G_END_DECLS

@@ -285,6 +285,16 @@ record_kept(ks_vision_pass *p, const ks_vision_block *b, tile *t)
   return st == KS_OK ? record_rest(p, b, t) : st;
 }
 
+/* A step of the backend is over: how far the whole is. */
+static ks_status
+end_step(ks_vision_pass *p, ks_status st)
+{
+  st = ks_vision_pass_end(p, st);
+  if (st == KS_OK && p->hooks->progress != NULL)
+    p->hooks->progress(p->hooks->user, ++p->n_done, p->n_step);
+  return st;
+}
+
 static ks_status
 run_group(ks_vision_pass *p, const ks_vision_block *b, uint32_t g)
 {
@@ -298,7 +308,7 @@ run_group(ks_vision_pass *p, const ks_vision_block *b, uint32_t g)
 
     st = ks_vision_pass_begin(p);
     if (st == KS_OK)
-      st = ks_vision_pass_end(p, record_keys(p, b, &t, g));
+      st = end_step(p, record_keys(p, b, &t, g));
     for (uint32_t h = 0; h < p->mem.group; h++)
       p->streams[h].n_entry += t.n;
   }
@@ -310,9 +320,25 @@ run_group(ks_vision_pass *p, const ks_vision_block *b, uint32_t g)
     st = record_queries(p, b, &t, g);
     if (st == KS_OK)
       st = all ? record_rest(p, b, &t) : record_keep(p, &t, g);
-    st = ks_vision_pass_end(p, st);
+    st = end_step(p, st);
   }
   return st;
+}
+
+static bool
+is_whole(const ks_vision *v, uint32_t layer)
+{
+  return v->window == 0 || (layer + 1) % v->wa_pattern == 0;
+}
+
+uint32_t
+ks_vision_pass_count_steps(const ks_vision_pass *p, uint32_t layer)
+{
+  const uint32_t n_group = p->vision->shape.n_head / p->mem.group, n_tile = p->rows.n_tile;
+
+  if (!is_whole(p->vision, layer) || n_tile == 1)
+    return n_tile;
+  return 2 * n_tile * n_group + (n_group > 1 ? n_tile : 0);
 }
 
 ks_status
@@ -320,7 +346,7 @@ ks_vision_pass_block(ks_vision_pass *p, uint32_t layer)
 {
   const ks_vision *v = p->vision;
   const ks_vision_block *b = &v->blocks[layer];
-  const bool whole = v->window == 0 || (layer + 1) % v->wa_pattern == 0;
+  const bool whole = is_whole(v, layer);
   const uint32_t n_group = v->shape.n_head / p->mem.group;
   const bool grouped = whole && p->rows.n_tile > 1;
   ks_status st = KS_OK;
@@ -333,7 +359,7 @@ ks_vision_pass_block(ks_vision_pass *p, uint32_t layer)
     tile t = tile_get(p, i);
 
     if ((st = ks_vision_pass_begin(p)) == KS_OK)
-      st = ks_vision_pass_end(p, grouped ? record_kept(p, b, &t) : record_local(p, b, &t, whole));
+      st = end_step(p, grouped ? record_kept(p, b, &t) : record_local(p, b, &t, whole));
   }
   return st;
 }

@@ -231,8 +231,6 @@ run_view(ks_vision_pass *p)
     st = ks_vision_pass_block(p, i);
     if (st == KS_OK && deep < v->shape.n_deep && v->deep[deep].layer == i)
       st = ks_vision_pass_deep(p, deep++);
-    if (st == KS_OK && p->hooks->progress != NULL)
-      p->hooks->progress(p->hooks->user, p->view * n_layer + i + 1, p->plan->n_view * n_layer);
   }
   if (st == KS_OK)
     st = ks_vision_pass_project(p);
@@ -260,6 +258,8 @@ ks_vision_encode(ks_vision *vision, const ks_vision_input *in, const ks_vision_h
   st = take_memory(&p);
   if (st == KS_OK)
     st = take_result(&p);
+  for (uint32_t i = 0; st == KS_OK && i < vision->shape.n_layer; i++)
+    p.n_step += p.plan->n_view * ks_vision_pass_count_steps(&p, i);
   for (; st == KS_OK && p.view < p.plan->n_view; p.view++)
     st = run_view(&p);
   if (st == KS_OK)

@@ -142,6 +142,7 @@ typedef struct ks_vision_pass {
   uint32_t *pages;
   uint32_t *segments; /* [windows of a tile + 1] */
   uint32_t view;
+  uint32_t n_done, n_step; /* steps of all blocks of all views, for progress */
 } ks_vision_pass;
 
 /* Rows first .. first + n - 1 of tile i as f32 in device memory: in place, or taken out of x, and
@@ -163,6 +164,8 @@ KS_CHECK ks_status ks_vision_pass_linear(ks_vision_pass *p, const ks_weight *w, 
 KS_CHECK ks_status ks_vision_pass_embed(ks_vision_pass *p);
 /* Block number layer, all rows. */
 KS_CHECK ks_status ks_vision_pass_block(ks_vision_pass *p, uint32_t layer);
+/* Steps of the backend that it takes, each of which is told as progress. */
+uint32_t ks_vision_pass_count_steps(const ks_vision_pass *p, uint32_t layer);
 /* Tokens of the view into out->data; deepstack chunk number i after its block. */
 KS_CHECK ks_status ks_vision_pass_project(ks_vision_pass *p);
 KS_CHECK ks_status ks_vision_pass_deep(ks_vision_pass *p, uint32_t i);

@@ -59,8 +59,9 @@ typedef void (*ks_vision_tap_fn)(void *user, uint32_t view, const float *rows, u
                                  uint32_t n_col);
 typedef struct ks_vision_hooks {
   ks_stop_fn stop; /* polled at least every 50 ms; true = KS_ERR_CANCELLED */
-  void (*progress)(void *user, uint32_t n_done, uint32_t n_total); /* NULL = none */
-  ks_vision_tap_fn tap;                                            /* NULL = none */
+  /* After each tile of rows of each layer, so that a large picture moves as well; NULL = none. */
+  void (*progress)(void *user, uint32_t n_done, uint32_t n_total);
+  ks_vision_tap_fn tap; /* NULL = none */
   void *user;
 } ks_vision_hooks;
 

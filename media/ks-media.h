@@ -63,7 +63,8 @@ typedef struct {
 void ks_media_result_free (KsMediaResult *result); /* NULL is allowed */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (KsMediaResult, ks_media_result_free)
 
-/* Called on the thread that waits: pages (of a video: parts) done of all. */
+/* Called on the thread that waits: pages (of a video: parts) done of all, 0 of 0 while nothing is
+ * known; the same numbers again while the worker works silently, several times a second. */
 typedef void (*KsMediaProgress) (guint n_done, guint n_total, gpointer user);
 
 typedef struct {

@@ -27,6 +27,8 @@ const KsWorkerLimits ks_worker_default_limits = {
     .total_ms = 600 * 1000,
 };
 
+#define TICK_MS 250 /* between two words about a job that works silently */
+
 typedef struct {
   const KsWorkerJob *job;
   const KsWorkerLimits *limits;
@@ -34,6 +36,7 @@ typedef struct {
   int socket_fd;
   gboolean lied;
   gint64 end_us, silent_us; /* when to give up */
+  guint n_done, n_total;    /* as the worker told it last */
   guint64 n_bytes;          /* of all pictures */
   KsWorkerResult result;
 } Run;
@@ -440,8 +443,11 @@ take_answer (Run *run, gboolean *out_last, GError **error)
     ks_worker_set_fault (error, &answer, job);
     return FALSE;
   }
-  if (answer.type == KS_WIRE_PROGRESS && job->progress != NULL)
-    job->progress (answer.n_done, answer.n_total, job->user);
+  if (answer.type == KS_WIRE_PROGRESS && job->progress != NULL) {
+    run->n_done = answer.n_done;
+    run->n_total = answer.n_total;
+    job->progress (run->n_done, run->n_total, job->user);
+  }
   return TRUE;
 }
 
@@ -475,9 +481,13 @@ wait_for_answer (Run *run, GCancellable *cancellable, GPollFD *cancel_fd, GError
       set_slow_error (error, run->job, MAX (limit_ms / 1000, 1));
       return FALSE;
     }
-    n = poll (fds, G_N_ELEMENTS (fds), (int)MIN ((end_us - now_us) / 1000 + 1, 60 * 1000));
+    n = poll (
+        fds, G_N_ELEMENTS (fds),
+        (int)MIN ((end_us - now_us) / 1000 + 1, run->job->progress != NULL ? TICK_MS : 60 * 1000));
     if (n > 0 && fds[0].revents != 0 && fds[1].revents == 0)
       return TRUE;
+    if (n == 0 && run->job->progress != NULL) /* it goes on: whoever shows that can show it */
+      run->job->progress (run->n_done, run->n_total, run->job->user);
   }
 }
 

@@ -182,6 +182,14 @@ update_stack (KsChatPage *self)
   gtk_stack_set_visible_child_name (GTK_STACK (self->stack), has_messages ? "messages" : "empty");
 }
 
+/* While a picture goes through the model's eyes. (transfer full) */
+static char *
+make_looking_text (const char *name, double share)
+{
+  return share < 0 ? g_strdup_printf (_ ("Looking at %s…"), name)
+                   : g_strdup_printf (_ ("Looking at %s: %u %%"), name, (guint)(share * 100));
+}
+
 /* What the line above the composer says; NULL = nothing. (transfer full) */
 static char *
 make_progress_text (KsChat *chat)
@@ -189,7 +197,11 @@ make_progress_text (KsChat *chat)
   guint n_done = ks_chat_get_n_done (chat);
   guint n_total = ks_chat_get_n_total (chat);
   g_autofree char *done = ks_words_count (n_done), *total = ks_words_count (n_total);
+  double share = -1;
+  const char *looking = ks_chat_get_looking (chat, &share);
 
+  if (looking != NULL && ks_chat_get_state (chat) != KS_CHAT_STOPPING)
+    return make_looking_text (looking, share);
   switch (ks_chat_get_state (chat)) {
   case KS_CHAT_WAITING:
     return g_strdup (_ ("Waiting for the model…"));
@@ -210,6 +222,24 @@ make_progress_text (KsChat *chat)
   }
 }
 
+/* The bar below that line: how much of the tokens is read, or of a picture. */
+static void
+show_share (KsChatPage *self, gboolean reading)
+{
+  guint n_done = ks_chat_get_n_done (self->chat), n_total = ks_chat_get_n_total (self->chat);
+  double share = -1;
+  gboolean looking = ks_chat_get_looking (self->chat, &share) != NULL;
+
+  gtk_widget_set_visible (self->progress_bar, reading && (looking || n_total > 0));
+  if (looking && share < 0)
+    gtk_progress_bar_pulse (GTK_PROGRESS_BAR (self->progress_bar));
+  else if (looking)
+    gtk_progress_bar_set_fraction (GTK_PROGRESS_BAR (self->progress_bar), MIN (1.0, share));
+  else if (n_total > 0)
+    gtk_progress_bar_set_fraction (GTK_PROGRESS_BAR (self->progress_bar),
+                                   MIN (1.0, (double)n_done / n_total));
+}
+
 static void
 update_progress (KsChatPage *self)
 {
@@ -221,11 +251,7 @@ update_progress (KsChatPage *self)
   if (text == NULL)
     return;
   gtk_label_set_text (GTK_LABEL (self->progress_label), text);
-  gtk_widget_set_visible (self->progress_bar, reading && ks_chat_get_n_total (self->chat) > 0);
-  if (reading && ks_chat_get_n_total (self->chat) > 0)
-    gtk_progress_bar_set_fraction (
-        GTK_PROGRESS_BAR (self->progress_bar),
-        MIN (1.0, (double)ks_chat_get_n_done (self->chat) / ks_chat_get_n_total (self->chat)));
+  show_share (self, reading);
 }
 
 static void

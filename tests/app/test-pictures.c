@@ -196,6 +196,45 @@ test_encoded_once (Fixture *f, gconstpointer family)
   g_assert_cmpuint (get_counts (f).n_encoded, ==, 2);
 }
 
+typedef struct {
+  GString *names;
+  gboolean ended;
+} Looked;
+
+static void
+looking_cb (KsEngineJob *job, const char *name, guint n_done, guint n_total, gpointer user_data)
+{
+  Looked *looked = user_data;
+
+  looked->ended = name == NULL;
+  if (name != NULL)
+    g_string_append (looked->names, name);
+  g_assert_cmpuint (n_done, <=, n_total);
+}
+
+/* While a picture is looked at its name is told from the beginning, and in the end that it is over;
+ * one that is known already takes no time. */
+static void
+test_looking (Fixture *f, gconstpointer family)
+{
+  Looked looked = {.names = g_string_new (NULL)};
+
+  for (guint i = 0; i < 2; i++) {
+    KsEngineJob *job;
+
+    add_picture (f, family, "img0.png");
+    job = ks_conversation_ask (f->conversation, "What is it?", f->answers);
+    g_signal_connect (job, "looking", G_CALLBACK (looking_cb), &looked);
+    g_free (finish (f, job));
+    g_assert_true (g_str_has_prefix (looked.names->str, "img0.png"));
+    g_assert_true (looked.ended);
+    if (i == 0)
+      g_string_assign (looked.names, "img0.png");
+  }
+  g_assert_cmpstr (looked.names->str, ==, "img0.png");
+  g_string_free (looked.names, TRUE);
+}
+
 static GPtrArray *
 make_turns (const char *family, const char *answer)
 {
@@ -412,6 +451,7 @@ main (int argc, char **argv)
   for (guint i = 0; i < G_N_ELEMENTS (families); i++) {
     add_family ("seen", families[i], test_seen);
     add_family ("encoded-once", families[i], test_encoded_once);
+    add_family ("looking", families[i], test_looking);
     add_family ("restart", families[i], test_restart);
     add_family ("trace", families[i], test_trace);
   }

@@ -114,6 +114,16 @@ notice_cb (KsEngineJob *job, const char *text, gpointer user_data)
   cli_print_notice (text);
 }
 
+static void
+tell_blind (const Memory *memory)
+{
+  for (guint i = 0; !memory->eyes.sees && i < memory->sources->len; i++)
+    if (ks_turn_source_has_pictures (g_ptr_array_index (memory->sources, i))) {
+      cli_print_notice (KS_EYES_BLIND_NOTICE);
+      return;
+    }
+}
+
 static gboolean
 read_again (Memory *memory, GError **error)
 {
@@ -125,6 +135,7 @@ read_again (Memory *memory, GError **error)
 
   if (texts == NULL)
     return FALSE;
+  tell_blind (memory);
   memory->conversation = ks_conversation_new (memory->engine);
   ks_conversation_set_system (memory->conversation, memory->settings->system_prompt);
   job = ks_conversation_restore (memory->conversation, texts);

@@ -229,15 +229,13 @@ fits_message (KsChat *self, KsPendingAttachment *added)
          KS_MEDIA_MAX_TEXT_BYTES;
 }
 
-static void
-tell_blind (KsChat *self, KsAttachment *attachment)
+void
+ks_chat_tell_blind (KsChat *self)
 {
-  if (self->told_blind || ks_attachment_get_kind (attachment) != KS_ATTACHMENT_IMAGE ||
-      ks_library_can_see (self->library))
+  if (self->told_blind || ks_library_can_see (self->library))
     return;
   self->told_blind = TRUE;
-  ks_chat_emit_notice (self, "This model cannot see pictures: they are stored and shown, and the "
-                             "model is told their names.");
+  ks_chat_emit_notice (self, KS_EYES_BLIND_NOTICE);
 }
 
 static void
@@ -268,7 +266,8 @@ take_result (KsChat *self, KsPendingAttachment *pending, KsAttachJob *job)
   take_frames (pending, job);
   ks_pending_attachment_take_result (pending, g_object_ref (job->attachment),
                                      g_steal_pointer (&job->thumbnail), job->warning);
-  tell_blind (self, job->attachment);
+  if (ks_attachment_get_kind (job->attachment) == KS_ATTACHMENT_IMAGE)
+    ks_chat_tell_blind (self);
   if (job->n_pictures > 0 && count_visual (self, pending, &problem) == 0 && problem != NULL)
     ks_pending_attachment_set_state (pending, KS_PENDING_FAILED, problem);
   else if (job->eyes.sees == self->library->eyes.sees)

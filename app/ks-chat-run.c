@@ -442,6 +442,8 @@ prepare (KsChat *self)
     KsTurnIds ids = {.user = source->user, .answer = source->answer};
 
     g_array_append_val (self->run.reads, ids);
+    if (ks_turn_source_has_pictures (source))
+      ks_chat_tell_blind (self);
   }
   texts->blobs = ks_session_service_ref_blobs (self->library->service);
   texts->eyes = self->library->eyes;

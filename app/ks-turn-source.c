@@ -39,6 +39,18 @@ ks_turn_source_is_empty (const KsTurnSource *source)
   return source->answer_text[0] == '\0' && (source->answer == 0 || source->unfinished);
 }
 
+gboolean
+ks_turn_source_has_pictures (const KsTurnSource *source)
+{
+  for (guint i = 0; i < source->attachments->len; i++) {
+    KsAttachmentKind kind = ks_attachment_get_kind (g_ptr_array_index (source->attachments, i));
+
+    if (kind == KS_ATTACHMENT_IMAGE || kind == KS_ATTACHMENT_VIDEO)
+      return TRUE;
+  }
+  return FALSE;
+}
+
 static gboolean
 is_unfinished (KsMessage *answer)
 {

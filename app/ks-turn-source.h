@@ -27,6 +27,9 @@ void ks_turn_source_free (KsTurnSource *source); /* NULL is allowed */
 /* No word of an answer, and none is coming. */
 gboolean ks_turn_source_is_empty (const KsTurnSource *source);
 
+/* Pictures or videos are attached to it. */
+gboolean ks_turn_source_has_pictures (const KsTurnSource *source);
+
 /* The turn as a model with these eyes reads it; a text that is lost or damaged is one of its lost
  * ones, and the message says so. (transfer full) */
 KsTurnText *ks_turn_source_make_text (const KsTurnSource *source, KsBlobStore *blobs,

@@ -214,6 +214,17 @@ def thirty_pictures_fit_the_smallest_target():
     expect(sum(line.startswith("turn ") for line in out.splitlines()) == 31, out)
 
 
+@check
+def a_blind_model_in_a_session_with_pictures_says_so_once():
+    """Also when nothing is attached now, and when memory reads the session."""
+    session = talk("new", "qwen3-vl", case("qwen3-vl", "img0.png"), case("qwen3-vl", "img1.png"))["session"]["id"]
+    for command in (("ask", "--max-tokens", "2", "And now?"), ("memory",)):
+        code, _, err = run(command[0], "--model", MODEL, "--session", str(session), *command[1:])
+        expect(code == 0 and err.count("cannot see pictures") == 1, f"{command}: {code} {err}")
+    code, _, err = run("memory", *options("qwen3-vl"), "--session", str(session))
+    expect(code == 0 and "cannot see pictures" not in err, err)
+
+
 def clear(folder):
     for top, _, files in os.walk(os.path.join(HOME.name, "data", "keepsake", folder)):
         for name in files:

@@ -312,8 +312,7 @@ encode_messages (KsConversationCore *core, KsEngineJob *job, uint32_t options, c
 {
   const ks_model *model = core->setup->model;
   const ks_tokenizer *tok = ks_model_get_tokenizer (model);
-  bool is_fallback = false;
-  const ks_chat_template *tmpl = ks_model_get_chat_template (model, &is_fallback);
+  const ks_chat_template *tmpl = ks_engine_setup_get_chat_template (core->setup);
   g_autofree ks_chat_visual *visuals = g_new0 (ks_chat_visual, MAX (turn->pictures->len, 1));
   g_autoptr (KsTurnText) rest = NULL;
   ks_chat_message messages[2] = {0};
@@ -354,8 +353,7 @@ encode_turn (KsConversationCore *core, KsEngineJob *job, gboolean first, const c
              const KsTurnText *turn, guint number, ks_token_list *ids, GArray *runs, GError **error)
 {
   const ks_model *model = core->setup->model;
-  bool is_fallback = false;
-  const ks_chat_template *tmpl = ks_model_get_chat_template (model, &is_fallback);
+  const ks_chat_template *tmpl = ks_engine_setup_get_chat_template (core->setup);
   uint32_t options = KS_CHAT_GENERATE | (first ? KS_CHAT_FIRST : 0);
   ks_error err = {0};
 

@@ -101,7 +101,6 @@ open_model (KsEngineSetup *setup, const KsEngineOptions *options, GError **error
 {
   ks_dev_params dev_params = {.n_thread = options->n_thread, .mode = options->mode};
   ks_model_params model_params = {.n_ctx = options->n_ctx};
-  bool is_fallback = false;
   ks_error err = {0};
 
   setup->alloc = ks_alloc_new ();
@@ -116,10 +115,6 @@ open_model (KsEngineSetup *setup, const KsEngineOptions *options, GError **error
           ks_model_open (setup->alloc, options->model_path, &model_params, &setup->model, &err),
           &err, error))
     return FALSE;
-  ks_model_get_chat_template (setup->model, &is_fallback);
-  if (is_fallback)
-    g_ptr_array_add (setup->notices, g_strdup ("The chat format of this model is not known; the "
-                                               "general ChatML format is used."));
   if (ks_tokenizer_get_warning (ks_model_get_tokenizer (setup->model)) != NULL)
     g_ptr_array_add (setup->notices,
                      g_strdup (ks_tokenizer_get_warning (ks_model_get_tokenizer (setup->model))));
@@ -157,6 +152,43 @@ open_sight (KsEngineSetup *setup, const KsEngineOptions *options, GError **error
   }
   g_propagate_error (error, g_steal_pointer (&local));
   return FALSE;
+}
+
+/* The model's own format is not known: *out_tmpl is what is used in its place. */
+static gboolean
+has_other_template (const KsEngineSetup *setup, const ks_chat_template **out_tmpl)
+{
+  bool is_fallback = false;
+
+  *out_tmpl = ks_model_get_chat_template (setup->model, &is_fallback);
+  if (is_fallback && setup->sight != NULL && ks_sight_get_family (setup->sight) == KS_VISION_LLAVA)
+    *out_tmpl = ks_chat_template_find ("vicuna");
+  return is_fallback;
+}
+
+const ks_chat_template *
+ks_engine_setup_get_chat_template (const KsEngineSetup *setup)
+{
+  const ks_chat_template *tmpl;
+
+  g_return_val_if_fail (setup != NULL, NULL);
+  (void)has_other_template (setup, &tmpl);
+  return tmpl;
+}
+
+static void
+tell_template (KsEngineSetup *setup)
+{
+  const ks_chat_template *tmpl;
+  const char *name;
+
+  if (!has_other_template (setup, &tmpl))
+    return;
+  name = ks_chat_template_get_name (tmpl);
+  g_ptr_array_add (setup->notices,
+                   g_strdup_printf ("The chat format of this model is not known; %s is used.",
+                                    g_str_equal (name, "vicuna") ? "Vicuna's, as LLaVA models do,"
+                                                                 : "the general ChatML format"));
 }
 
 guint64
@@ -297,6 +329,7 @@ ks_engine_setup_new (const KsEngineOptions *options, GError **error)
   if (!open_model (setup, options, error) || !open_sight (setup, options, error) ||
       !choose_policy (setup, options, error) || !open_pool (setup, options, error))
     return NULL;
+  tell_template (setup);
   tell_default_budget (setup, options);
   return g_steal_pointer (&setup);
 }

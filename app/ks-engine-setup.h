@@ -76,6 +76,9 @@ KsEngineSetup *ks_engine_setup_new (const KsEngineOptions *options, GError **err
 void ks_engine_setup_free (KsEngineSetup *setup);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (KsEngineSetup, ks_engine_setup_free)
 
+/* How messages are framed: the model's own chat format, ChatML where it is not known, and Vicuna's
+ * where the eyes are LLaVA's, whose models know that one. */
+const ks_chat_template *ks_engine_setup_get_chat_template (const KsEngineSetup *setup);
 /* What the target has to pay for because the model sees: 0 for a blind one. */
 guint64 ks_engine_setup_get_needed_bytes (const KsEngineSetup *setup);
 /* A part of what total_bytes leave over least_bytes may go to embeddings; the result is what the

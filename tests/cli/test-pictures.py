@@ -50,6 +50,21 @@ def every_family_answers_about_a_picture():
 
 
 @check
+def a_llava_file_without_a_chat_format_is_asked_as_vicuna():
+    """Converted LLaVA files hold none; ChatML, which they never saw, costs more tokens and sense."""
+    data = open(case("llava-1.5", "model.gguf"), "rb").read()
+    path = write("no-format.gguf", data.replace(b"tokenizer.chat_template", b"tokenizer.chat_templatX"))
+    args = ("ask", "--model", path, "--mode", "exact", "--threads", "1", "--json", "--max-tokens", "4")
+    code, out, err = run(*args, "--mmproj", case("llava-1.5", "mmproj.gguf"), "--image",
+                         case("llava-1.5", "img0.png"), "What is it?")
+    expect(code == 0 and "Vicuna" in err and "ChatML" not in err, f"{code} {err}")
+    code, blind, err = run(*args, "--mmproj", "none", "What is it?")
+    expect(code == 0 and "ChatML" in err and "Vicuna" not in err, f"{code} {err}")
+    code, seen, err = run(*args, "--mmproj", case("llava-1.5", "mmproj.gguf"), "What is it?")
+    expect(json.loads(seen)["prompt_tokens"] != json.loads(blind)["prompt_tokens"], "the frame is another one")
+
+
+@check
 def two_pictures_stand_in_one_message():
     for family in FAMILIES:
         memory = ask(family, "--image", case(family, "img0.png"), "--image", case(family, "img1.png"))["memory"]

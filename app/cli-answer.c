@@ -301,12 +301,17 @@ watch_live (CliTalk *talk, const KsPicture *whole, GError **error)
 {
   KsMediaSampling sampling = {.mode = KS_MEDIA_SAMPLE_COUNT, .n_frames = talk->n_frames};
   KsMediaOptions options = {.name = whole->name, .max_side_px = SMALL_SIDE_PX};
+  g_autoptr (KsMediaResult) facts = NULL;
   g_autoptr (GPtrArray) frames =
-      ks_media_load_frames (whole->path, &sampling, &options, NULL, NULL, error);
+      ks_media_load_frames (whole->path, &sampling, &options, &facts, NULL, error);
   guint step = talk->eyes.pairs ? 2 : 1;
 
   if (frames == NULL)
     return FALSE;
+  if (facts->warning != NULL)
+    cli_print_notice (facts->warning);
+  if (facts->has_sound)
+    cli_tell_sound (whole->name);
   talk->n_video++;
   for (guint i = 0; i < frames->len; i += step) {
     KsPicture *picture = ks_picture_new (KS_PICTURE_FRAME, whole->hash, whole->path, whole->name);
@@ -339,10 +344,10 @@ look_live (CliTalk *talk, const char *path, GError **error)
   picture = ks_picture_new_from_file (path, NULL, error);
   if (picture == NULL)
     return FALSE;
-  if (result->warning != NULL)
-    cli_print_notice (result->warning);
   if (result->kind == KS_MEDIA_VIDEO)
     return watch_live (talk, picture, error);
+  if (result->warning != NULL)
+    cli_print_notice (result->warning);
   ks_conversation_add_picture (talk->conversation, g_steal_pointer (&picture));
   return TRUE;
 }

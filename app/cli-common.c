@@ -147,6 +147,15 @@ cli_print_notice (const char *text)
   fprintf (stderr, "note: %s\n", printable);
 }
 
+void
+cli_tell_sound (const char *name)
+{
+  g_autofree char *text =
+      g_strdup_printf ("%s: only its pictures are looked at, its sound is not heard.", name);
+
+  cli_print_notice (text);
+}
+
 static int
 get_exit (const GError *error)
 {

@@ -60,6 +60,8 @@ int cli_finish_output (int code);
 /* "keepsake-cli: TEXT" to standard error, control characters replaced. */
 void cli_print_error (const char *format, ...) G_GNUC_PRINTF (1, 2);
 void cli_print_notice (const char *text);
+/* That nobody hears a video's sound. */
+void cli_tell_sound (const char *name);
 /* Prints the error and gives the exit code that belongs to it. */
 int cli_fail (const GError *error);
 int cli_usage (const char *format, ...) G_GNUC_PRINTF (1, 2);

@@ -470,6 +470,8 @@ cli_session_attach (CliSession *self, const char *path, GError **error)
   if (ks_pending_attachment_get_state (pending) == KS_PENDING_READY) {
     if (ks_pending_attachment_get_warning (pending) != NULL)
       cli_print_notice (ks_pending_attachment_get_warning (pending));
+    if (ks_pending_attachment_is_seen (pending) && ks_pending_attachment_has_sound (pending))
+      cli_tell_sound (ks_pending_attachment_get_name (pending));
     return TRUE;
   }
   text = ks_pending_attachment_get_error (pending);

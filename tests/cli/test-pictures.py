@@ -282,6 +282,18 @@ def a_video_is_seen_by_its_frames():
 
 
 @check
+def the_sound_of_a_video_is_said_to_be_unheard():
+    """Once for each video that has one, stored or not; a silent one gets no such word."""
+    subprocess.run([os.environ["KS_MAKE_VIDEOS"], HOME.name], check=True)
+    loud, silent = os.path.join(HOME.name, "sound.mp4"), os.path.join(HOME.name, VIDEO)
+    for where in ((), ("--session", "new")):
+        code, _, err = run("ask", *options("qwen3-vl"), *where, "--max-tokens", "2", "--frames", "2", "--image", loud,
+                           "--image", silent, "?")
+        told = [line for line in err.splitlines() if "not heard" in line]
+        expect(code == 0 and len(told) == 1 and "sound.mp4" in told[0], f"{where}: {code} {err}")
+
+
+@check
 def a_document_is_seen_with_its_pictures():
     """Each where it stands and once; a page of a PDF that has no text is a picture."""
     path = write("letter.docx", hostileoffice.rich_docx())

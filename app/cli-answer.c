@@ -3,18 +3,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/cli-answer.h"
 
-#include "app/cli-media.h"
+#include "app/cli-live.h"
 #include "app/cli-session.h"
 #include "app/ks-error.h"
 #include "app/ks-folder-scan.h"
-#include "media/ks-media.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define MAX_FOLDER_FILES 64u
-#define SMALL_SIDE_PX 16u /* when only the kind or the number matters */
 
 /* --- printing --- */
 
@@ -191,7 +189,6 @@ cli_talk_open (CliTalk *talk, CliOptions *options, gboolean greedy, int *out_exi
   *talk = (CliTalk){.at_margin = TRUE, .quiet = options->json};
   talk->answer = g_string_new (NULL);
   talk->password = g_strdup (options->password);
-  talk->n_frames = cli_options_get_n_frames (options);
   if (options->session != NULL)
     talk->session = cli_session_new (talk, options, greedy, out_exit);
   if (options->session != NULL ? talk->session == NULL
@@ -295,92 +292,6 @@ cli_talk_wait (CliTalk *talk)
   return talk->error == NULL;
 }
 
-/* Frames of a video, evenly over its time, in pairs where the model takes them so. */
-static gboolean
-watch_live (CliTalk *talk, const KsPicture *whole, GError **error)
-{
-  KsMediaSampling sampling = {.mode = KS_MEDIA_SAMPLE_COUNT, .n_frames = talk->n_frames};
-  KsMediaOptions options = {.name = whole->name, .max_side_px = SMALL_SIDE_PX};
-  g_autoptr (KsMediaResult) facts = NULL;
-  g_autoptr (GPtrArray) frames =
-      ks_media_load_frames (whole->path, &sampling, &options, &facts, NULL, error);
-  guint step = talk->eyes.pairs ? 2 : 1;
-
-  if (frames == NULL)
-    return FALSE;
-  if (facts->warning != NULL)
-    cli_print_notice (facts->warning);
-  if (facts->has_sound)
-    cli_tell_sound (whole->name);
-  talk->n_video++;
-  for (guint i = 0; i < frames->len; i += step) {
-    KsPicture *picture = ks_picture_new (KS_PICTURE_FRAME, whole->hash, whole->path, whole->name);
-
-    picture->index = i;
-    picture->n_frame = step;
-    picture->sampling = ks_sampling_clamp (&sampling);
-    picture->video = talk->n_video;
-    ks_conversation_add_picture (talk->conversation, picture);
-  }
-  return TRUE;
-}
-
-static gboolean
-look_live (CliTalk *talk, const char *path, GError **error)
-{
-  KsMediaOptions options = {.max_side_px = SMALL_SIDE_PX};
-  g_autoptr (KsMediaResult) result = ks_media_load (path, &options, NULL, error);
-  g_autoptr (KsPicture) picture = NULL;
-
-  if (result == NULL)
-    return FALSE;
-  if (result->kind != KS_MEDIA_IMAGE && result->kind != KS_MEDIA_VIDEO) {
-    g_autofree char *name = g_filename_display_basename (path);
-
-    g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED,
-                 "%s is no picture: attach it with --attach", name);
-    return FALSE;
-  }
-  picture = ks_picture_new_from_file (path, NULL, error);
-  if (picture == NULL)
-    return FALSE;
-  if (result->kind == KS_MEDIA_VIDEO)
-    return watch_live (talk, picture, error);
-  if (result->warning != NULL)
-    cli_print_notice (result->warning);
-  ks_conversation_add_picture (talk->conversation, g_steal_pointer (&picture));
-  return TRUE;
-}
-
-static gboolean
-attach_live (CliTalk *talk, const char *path, GError **error)
-{
-  g_autofree char *name = g_filename_display_basename (path);
-  g_autofree char *text = NULL;
-  g_autoptr (GError) local = NULL;
-  gsize n = 0;
-
-  text = cli_load_document (path, &talk->password, talk->eyes.sees, &n, &local);
-  if (text == NULL && talk->eyes.sees &&
-      g_error_matches (local, KS_APP_ERROR, KS_APP_ERROR_NOT_TEXT))
-    return look_live (talk, path, error);
-  if (text == NULL) {
-    g_propagate_error (error, g_steal_pointer (&local));
-    return FALSE;
-  }
-  if (n > KS_MEDIA_MAX_TEXT_BYTES - talk->n_attached) {
-    g_set_error (
-        error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_TOO_LARGE,
-        "%s and what is attached already hold more than %u MiB of text together: ask about "
-        "them one after the other",
-        name, KS_MEDIA_MAX_TEXT_BYTES >> 20);
-    return FALSE;
-  }
-  talk->n_attached += n;
-  ks_conversation_add_document (talk->conversation, name, text);
-  return TRUE;
-}
-
 /* A shell does this for arguments; lines of chat have not seen one. */
 static char *
 expand_home (const char *path)
@@ -403,7 +314,7 @@ cli_talk_attach_image (CliTalk *talk, const char *path, GError **error)
   }
   if (talk->session != NULL)
     return cli_session_attach (talk->session, full, error);
-  return look_live (talk, full, error);
+  return cli_live_look (talk, full, error);
 }
 
 /* A verdict on each file; none taken is an error. */
@@ -445,5 +356,5 @@ cli_talk_attach (CliTalk *talk, const char *path, GError **error)
 
   if (talk->session != NULL)
     return cli_session_attach (talk->session, full, error);
-  return attach_live (talk, full, error);
+  return cli_live_attach (talk, full, error);
 }

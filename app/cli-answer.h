@@ -23,7 +23,6 @@ typedef struct {
   CliSession *session;          /* NULL = nothing is stored */
   char *password;
   KsEyes eyes;      /* of the model, where there is no session */
-  guint n_frames;   /* of a video */
   guint n_video;    /* in the next message */
   gsize n_attached; /* bytes of text for the next message */
   /* The request that runs or ran last. */

@@ -3,13 +3,20 @@
 #include "app/cli-media.h"
 
 #include "app/ks-error.h"
-#include "media/ks-media.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <termios.h>
 #include <unistd.h>
+
+void
+cli_set_not_text (GError **error, const char *name, const KsMediaResult *result)
+{
+  g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_NOT_TEXT,
+               "%s is a %s, not text: attach a text file or a PDF", name,
+               result->kind == KS_MEDIA_VIDEO ? "video" : "picture");
+}
 
 /* Takes result or *take_error over. */
 static char *
@@ -31,9 +38,7 @@ take_text (KsMediaResult *result, const char *name, GError *take_error, gsize *o
   }
   text = g_steal_pointer (&got->text);
   if (text == NULL)
-    g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_NOT_TEXT,
-                 "%s is a %s, not text: attach a text file or a PDF", name,
-                 got->kind == KS_MEDIA_VIDEO ? "video" : "picture");
+    cli_set_not_text (error, name, got);
   else if (out_n != NULL)
     *out_n = got->n_text;
   return text;
@@ -143,25 +148,8 @@ wants_password (const GError *error)
          g_error_matches (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_WRONG_PASSWORD);
 }
 
-static void
-tell_unread (const char *name, const KsMediaResult *result, gboolean sees)
-{
-  g_autofree char *notice = NULL;
-
-  if (result->n_pages_without_text > 0)
-    notice = g_strdup_printf (
-        "%s: %u of %u pages hold no text; what is only a picture there is not read%s.", name,
-        result->n_pages_without_text, result->n_pages,
-        sees ? " (with --session it is looked at)" : "");
-  else if (sees && result->n_pictures > 0)
-    notice = g_strdup_printf (
-        "%s: only its text is read; with --session its pictures are looked at as well.", name);
-  if (notice != NULL)
-    cli_print_notice (notice);
-}
-
-char *
-cli_load_document (const char *path, char **password, gboolean sees, gsize *out_n, GError **error)
+KsMediaResult *
+cli_load_document (const char *path, char **password, GError **error)
 {
   g_autofree char *name = g_filename_display_basename (path);
   GError *local = NULL;
@@ -180,11 +168,9 @@ cli_load_document (const char *path, char **password, gboolean sees, gsize *out_
     if (result == NULL && wants_password (local))
       cli_print_notice ("That is not the password.");
   }
-  if (result != NULL && result->warning != NULL)
-    cli_print_notice (result->warning);
-  if (result != NULL)
-    tell_unread (name, result, sees);
-  return take_text (result, name, local, out_n, error);
+  if (local != NULL)
+    g_propagate_error (error, local);
+  return result;
 }
 
 /* Bytes up to the end of the line, with a terminal's own editing switched off: Ctrl-C must not end

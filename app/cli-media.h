@@ -4,6 +4,7 @@
 #pragma once
 
 #include "app/cli-common.h"
+#include "media/ks-media.h"
 
 G_BEGIN_DECLS
 
@@ -11,11 +12,11 @@ G_BEGIN_DECLS
  * a picture is an error. (transfer full) */
 char *cli_load_text (const char *path, gsize *out_n, GError **error);
 char *cli_load_text_bytes (const char *name, const void *data, gsize n, GError **error);
-/* The same with progress and Ctrl-C, for documents that take time.  *password (may be NULL) is
- * tried on an encrypted one; what is then typed on the terminal takes its place.  sees: the model
- * has eyes, so pictures that stay unread are told. */
-char *cli_load_document (const char *path, char **password, gboolean sees, gsize *out_n,
-                         GError **error);
+/* Says that a file is a picture or a video where text is wanted. */
+void cli_set_not_text (GError **error, const char *name, const KsMediaResult *result);
+/* Any file, with progress and Ctrl-C: some documents take time.  *password (may be NULL) is tried
+ * on an encrypted one; what is then typed on the terminal takes its place. */
+KsMediaResult *cli_load_document (const char *path, char **password, GError **error);
 
 /* Asks on the terminal without showing what is typed; NULL where there is none or the user gives
  * up. (transfer full) */

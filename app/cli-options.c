@@ -5,10 +5,12 @@
 #include "app/cli-common.h"
 #include "app/ks-error.h"
 #include "app/ks-eye-options.h"
+#include "app/ks-reading.h"
 
 #include <math.h>
 
 #define UNSET_REAL (-G_MAXDOUBLE)
+#define MAX_EVERY_S 86400.0
 
 void
 cli_options_init (CliOptions *options)
@@ -20,6 +22,7 @@ cli_options_init (CliOptions *options)
   options->temperature = options->top_p = options->min_p = options->repeat_penalty = UNSET_REAL;
   options->top_k = options->max_tokens = CLI_UNSET;
   options->seed = G_MININT64;
+  options->every_s = UNSET_REAL;
 }
 
 void
@@ -40,6 +43,7 @@ cli_options_clear (CliOptions *options)
   g_free (options->system);
   g_free (options->session);
   g_free (options->password);
+  g_free (options->pages);
   *options = (CliOptions){0};
 }
 
@@ -160,12 +164,30 @@ add_pictures (CliOptions *options, GOptionContext *context)
        "reduce larger pictures, for models of free sizes (default: as the settings or the model "
        "say)",
        "N"},
-      {"frames", 0, 0, G_OPTION_ARG_INT, &options->frames,
-       "frames of a video that go to the model (default: as the settings say, else 16)", "N"},
-      {"ocr", 0, 0, G_OPTION_ARG_NONE, &options->ocr,
-       "recognise the words in attached pictures and scanned pages (sessions)", NULL},
       {"no-split", 0, 0, G_OPTION_ARG_NONE, &options->no_split,
        "see a picture whole and small where the model would look at its tiles", NULL},
+      {NULL, 0, 0, 0, NULL, NULL, NULL}};
+
+  g_option_context_add_main_entries (context, entries, NULL);
+}
+
+static void
+add_attaching (CliOptions *options, GOptionContext *context)
+{
+  const GOptionEntry entries[] = {
+      {"pages", 0, 0, G_OPTION_ARG_STRING, &options->pages,
+       "how pages of documents go to a model with eyes: text, image or both; text leaves out the "
+       "pictures in a document as well (default: pages without text as images)",
+       "HOW"},
+      {"frames", 0, 0, G_OPTION_ARG_INT, &options->frames,
+       "frames of a video that go to the model, at most (default: as the settings say, else 16)",
+       "N"},
+      {"every", 0, 0, G_OPTION_ARG_DOUBLE, &options->every_s,
+       "take a frame of a video every so many seconds (default: evenly over its time)", "SECONDS"},
+      {"scenes", 0, 0, G_OPTION_ARG_NONE, &options->scenes,
+       "take the first frame of each scene of a video", NULL},
+      {"ocr", 0, 0, G_OPTION_ARG_NONE, &options->ocr,
+       "recognise the words in attached pictures and scanned pages (sessions)", NULL},
       {NULL, 0, 0, 0, NULL, NULL, NULL}};
 
   g_option_context_add_main_entries (context, entries, NULL);
@@ -203,6 +225,7 @@ cli_options_parse_talk (CliOptions *options, const char *arguments, const char *
 
   options->wants_eyes = TRUE;
   add_conversation (options, context);
+  add_attaching (options, context);
   cli_options_add_model (options, context);
   add_pictures (options, context);
   cli_options_add_memory (options, context);
@@ -265,14 +288,6 @@ check_numbers (const CliOptions *options, GError **error)
          check_least ("--lookahead", options->lookahead, 1, error) &&
          check_least ("--floor", options->floor, 0, error) &&
          check_least ("--pin-first", options->pin_first, 0, error);
-}
-
-guint
-cli_options_get_n_frames (const CliOptions *options)
-{
-  g_autoptr (KsSettings) settings = ks_settings_new (NULL);
-
-  return options->frames > 0 ? (guint)options->frames : ks_settings_get_video_frames (settings);
 }
 
 const char *
@@ -397,6 +412,41 @@ cli_resolve_model (KsModelRegistry *registry, const char *name, GError **error)
   return ks_model_registry_resolve (registry, name, error);
 }
 
+/* How attachments are read. */
+static gboolean
+set_reading (const CliOptions *options, KsSettings *settings, KsEngineOptions *out, GError **error)
+{
+  static const struct {
+    const char *name;
+    KsPageMode mode;
+  } modes[] = {{"text", KS_PAGE_TEXT}, {"image", KS_PAGE_PICTURE}, {"both", KS_PAGE_BOTH}};
+  KsMediaSampling sampling = {
+      .mode = options->scenes ? KS_MEDIA_SAMPLE_SCENES : KS_MEDIA_SAMPLE_COUNT,
+      .n_frames =
+          options->frames > 0 ? (guint)options->frames : ks_settings_get_video_frames (settings)};
+
+  for (gsize i = 0; options->pages != NULL && i < G_N_ELEMENTS (modes); i++)
+    if (g_str_equal (options->pages, modes[i].name)) {
+      out->has_page_mode = TRUE;
+      out->page_mode = modes[i].mode;
+    }
+  if (options->pages != NULL && !out->has_page_mode)
+    return usage_error (error, "--pages must be text, image or both");
+  if (options->every_s >= 0 && options->scenes)
+    return usage_error (error, "give only one of --every and --scenes");
+  /* Also not a number. */
+  if (options->every_s != UNSET_REAL &&
+      !(options->every_s >= 0.001 && options->every_s <= MAX_EVERY_S))
+    return usage_error (error, "--every must be between 0.001 and 86400 seconds");
+  if (options->every_s > 0) {
+    sampling.mode = KS_MEDIA_SAMPLE_INTERVAL;
+    sampling.interval_us = (gint64)(options->every_s * G_USEC_PER_SEC);
+  }
+  out->sampling = ks_sampling_clamp (&sampling);
+  out->ocr = options->ocr;
+  return TRUE;
+}
+
 /* Without a hash its embeddings are kept in memory only. */
 static void
 find_eyes (const CliOptions *options, KsModelRegistry *registry, KsSettings *settings,
@@ -410,8 +460,6 @@ find_eyes (const CliOptions *options, KsModelRegistry *registry, KsSettings *set
   if (options->max_pixels > 0)
     out->vision_limits.max_pixels = (guint64)options->max_pixels;
   out->vision_limits.no_split |= options->no_split != FALSE;
-  out->ocr = options->ocr;
-  out->video_frames = options->frames > 0 ? (guint)options->frames : 0;
   if (options->mmproj == NULL) {
     ks_model_registry_set_mmproj_choices (registry, choices);
     out->mmproj_path = ks_model_registry_find_mmproj (registry, out->model_path);
@@ -448,7 +496,7 @@ cli_options_make_engine (const CliOptions *options, GError **error)
 
   if (!check_numbers (options, error) || !set_types (options, settings, out, error) ||
       !set_policy (options, out, error) || !set_budget (options, settings, out, error) ||
-      !find_files (options, settings, out, error))
+      !set_reading (options, settings, out, error) || !find_files (options, settings, out, error))
     return NULL;
   set_saved_policy (options, settings, out);
   if (ks_settings_get_gsettings (settings) == NULL)

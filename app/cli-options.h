@@ -16,7 +16,9 @@ typedef struct {
   /* model */
   char *model, *gate, *mmproj, *kv_type, *mode, *isa;
   int threads, min_pixels, max_pixels, frames;
-  gboolean no_split, ocr;
+  double every_s; /* between two frames of a video */
+  gboolean scenes, no_split, ocr;
+  char *pages;
   gboolean no_repack;
   gboolean wants_eyes; /* a command that may look at pictures */
   gboolean is_check;   /* a command that checks or evaluates: exact where no mode is asked for */
@@ -67,8 +69,6 @@ KsSessionSettings *cli_options_make_session (const CliOptions *options);
 /* The file that name stands for; NULL means $KEEPSAKE_MODEL, else the saved model, else the default
  * one. (transfer full) */
 char *cli_resolve_model (KsModelRegistry *registry, const char *name, GError **error);
-/* Frames of a video that go to the model. */
-guint cli_options_get_n_frames (const CliOptions *options);
 const char *cli_get_mode_name (ks_compute_mode mode);
 /* "24MiB" and the like, at least one byte; 0 for NULL. */
 gboolean cli_parse_bytes (const char *text, guint64 *out, GError **error);

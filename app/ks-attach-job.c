@@ -159,11 +159,13 @@ get_kind (KsMediaKind kind)
 static char *
 make_warning (const KsAttachJob *job, const KsMediaResult *result)
 {
+  gboolean looks = job->eyes.sees && !(job->has_page_mode && job->page_mode == KS_PAGE_TEXT);
+
   if (result->kind != KS_MEDIA_PDF || result->n_pages_without_text == 0)
     return g_strdup (result->warning);
   return g_strdup_printf (
       "%u of %u pages hold no text (scanned, perhaps): %s%s%s", result->n_pages_without_text,
-      result->n_pages, job->eyes.sees ? "they are looked at as pictures" : "they cannot be read",
+      result->n_pages, looks ? "they are looked at as pictures" : "they cannot be read",
       result->warning != NULL ? "; " : "", result->warning != NULL ? result->warning : "");
 }
 
@@ -172,9 +174,8 @@ static void
 load_frames (KsAttachJob *job, const KsMediaOptions *options, const char *path,
              GCancellable *cancellable)
 {
-  KsMediaSampling count = {.mode = KS_MEDIA_SAMPLE_COUNT, .n_frames = job->n_frames};
   KsMediaSampling sampling =
-      job->reading != NULL && job->reading->has_frames ? job->reading->sampling : count;
+      job->reading != NULL && job->reading->has_frames ? job->reading->sampling : job->sampling;
   KsReading *reading = ks_reading_parse (NULL);
 
   job->frames = ks_media_load_frames (path, &sampling, options, NULL, cancellable, NULL);
@@ -190,8 +191,13 @@ load_frames (KsAttachJob *job, const KsMediaOptions *options, const char *path,
 static void
 choose_pages (KsReading *reading, const KsAttachJob *job, const KsMediaResult *result)
 {
-  if (result->text == NULL || job->password != NULL || reading->pages != NULL ||
-      !ks_document_choose_pages (reading, result->text) || !reading->ocr)
+  if (result->text == NULL || job->password != NULL || reading->pages != NULL)
+    return;
+  if (job->has_page_mode) {
+    ks_document_set_pages (reading, result->n_pages, job->page_mode);
+    return;
+  }
+  if (!ks_document_choose_pages (reading, result->text) || !reading->ocr)
     return;
   for (guint i = 0; i < reading->pages->len; i++)
     if (ks_reading_get_page (reading, i) == KS_PAGE_PICTURE)
@@ -207,6 +213,8 @@ choose_reading (const KsAttachJob *job, const KsMediaResult *result)
 
   if (result->kind == KS_MEDIA_PDF)
     choose_pages (reading, job, result);
+  if (result->kind == KS_MEDIA_DOCUMENT && job->has_page_mode && job->page_mode == KS_PAGE_TEXT)
+    reading->no_pictures = TRUE;
   if (result->kind == KS_MEDIA_TEXT || result->kind == KS_MEDIA_VIDEO)
     reading->ocr = FALSE;
   return reading;
@@ -314,6 +322,10 @@ decode (Work *work, GCancellable *cancellable, GError **error)
   if (result == NULL)
     return FALSE;
   job->warning = make_warning (job, result);
+  if (result->kind == KS_MEDIA_PDF && job->password != NULL && job->has_page_mode &&
+      job->page_mode != KS_PAGE_TEXT)
+    job->warning = join_warnings (job->warning, "its pages are read as text, because a picture of "
+                                                "an encrypted page cannot be made again later");
   job->thumbnail = g_steal_pointer (&result->pixels);
   job->has_sound = result->kind == KS_MEDIA_VIDEO && result->has_sound;
   if (result->kind == KS_MEDIA_VIDEO)

@@ -23,8 +23,10 @@ typedef struct {
   char *hash;        /* a blob from an earlier try; set in any case once the bytes are stored */
   char *password;
   KsBlobStore *blobs;
-  KsEyes eyes;        /* of the model that is to read it */
-  guint n_frames;     /* of a video, where reading says nothing */
+  KsEyes eyes;              /* of the model that is to read it */
+  KsMediaSampling sampling; /* of a video, where reading says nothing */
+  gboolean has_page_mode;   /* for all pages of a document, else each on its own */
+  KsPageMode page_mode;
   KsReading *reading; /* how it is to be read, as far as that was chosen; or NULL */
   /* out */
   KsAttachment *attachment;

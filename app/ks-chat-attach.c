@@ -353,6 +353,7 @@ static void
 start_load (KsChat *self, KsPendingAttachment *pending, KsAttachJob *take_job)
 {
   Load *load = g_new0 (Load, 1);
+  const KsEngineOptions *options = self->library->options;
   g_autoptr (KsBlobStore) blobs = ks_session_service_ref_blobs (self->library->service);
 
   load->chat = g_object_ref (self);
@@ -362,9 +363,13 @@ start_load (KsChat *self, KsPendingAttachment *pending, KsAttachJob *take_job)
   take_job->eyes = self->library->eyes;
   if (take_job->reading == NULL && wants_ocr (self))
     take_job->reading = ks_reading_parse ("ocr");
-  take_job->n_frames = self->library->options != NULL && self->library->options->video_frames > 0
-                           ? self->library->options->video_frames
-                           : ks_settings_get_video_frames (self->library->settings);
+  take_job->sampling =
+      (KsMediaSampling){.mode = KS_MEDIA_SAMPLE_COUNT,
+                        .n_frames = ks_settings_get_video_frames (self->library->settings)};
+  if (options != NULL && options->sampling.mode != 0)
+    take_job->sampling = options->sampling;
+  take_job->has_page_mode = options != NULL && options->has_page_mode;
+  take_job->page_mode = take_job->has_page_mode ? (KsPageMode)options->page_mode : KS_PAGE_TEXT;
   ks_pending_attachment_set_progress (pending, -1);
   ks_pending_attachment_set_state (pending, KS_PENDING_LOADING, NULL);
   ks_library_begin_write (self->library);

@@ -120,6 +120,13 @@ ks_conversation_add_document (KsConversation *self, const char *name, const char
   ks_prompt_builder_add_document (self->builder, name, text);
 }
 
+KsPromptBuilder *
+ks_conversation_get_builder (KsConversation *self)
+{
+  g_return_val_if_fail (KS_IS_CONVERSATION (self), NULL);
+  return self->builder;
+}
+
 void
 ks_conversation_add_picture (KsConversation *self, KsPicture *take_picture)
 {

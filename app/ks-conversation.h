@@ -9,6 +9,7 @@
 #include "app/ks-engine.h"
 #include "app/ks-memory-stats.h"
 #include "app/ks-picture-trace.h"
+#include "app/ks-prompt-builder.h"
 #include "app/ks-turn-text.h"
 
 G_BEGIN_DECLS
@@ -24,6 +25,8 @@ void ks_conversation_set_system (KsConversation *self, const char *text);
 /* A document for the next message; text is UTF-8. */
 void ks_conversation_add_document (KsConversation *self, const char *name, const char *text);
 
+/* What the next message is made of, for parts of documents. (transfer none) */
+KsPromptBuilder *ks_conversation_get_builder (KsConversation *self);
 /* A picture for the next message, seen by a model with eyes. */
 void ks_conversation_add_picture (KsConversation *self, KsPicture *take_picture);
 

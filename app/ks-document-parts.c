@@ -7,6 +7,7 @@
 
 #define PAGE_MARK "[page "
 #define PICTURE_MARK "[picture "
+#define MAX_PICTURES 64u
 
 typedef struct {
   const char *text;
@@ -170,6 +171,14 @@ ks_document_choose_pages (KsReading *reading, const char *text)
   return any;
 }
 
+void
+ks_document_set_pages (KsReading *reading, guint n_pages, KsPageMode mode)
+{
+  g_return_if_fail (reading != NULL);
+  for (guint i = 0; i < n_pages; i++)
+    ks_reading_set_page (reading, n_pages, i, mode);
+}
+
 /* --- documents with pictures --- */
 
 static void
@@ -203,4 +212,28 @@ ks_document_split (KsAttachmentKind kind, const char *text, const KsReading *rea
   if (split.parts->len == 0 && kind != KS_ATTACHMENT_PDF)
     add_text (&split, 0, strlen (text));
   return split.parts;
+}
+
+void
+ks_document_add (KsPromptBuilder *builder, KsAttachmentKind kind, const char *name,
+                 const char *text, const KsReading *reading, gboolean sees,
+                 KsDocumentPictureFunc func, gpointer user)
+{
+  g_autoptr (GArray) parts = ks_document_split (kind, text, reading, sees);
+  guint n_picture = 0;
+
+  ks_prompt_builder_begin_document (builder, name);
+  for (guint i = 0; i < parts->len; i++) {
+    const KsDocumentPart *part = &g_array_index (parts, KsDocumentPart, i);
+
+    if (!part->is_picture) {
+      ks_prompt_builder_add_part (builder, text + part->at, part->n);
+      continue;
+    }
+    if (++n_picture > MAX_PICTURES && kind == KS_ATTACHMENT_DOCUMENT)
+      continue; /* its words stay */
+    ks_prompt_builder_add_seen (builder, func (part->index, user));
+    ks_prompt_builder_add_part (builder, "\n", 1);
+  }
+  ks_prompt_builder_end_document (builder);
 }

@@ -5,6 +5,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
+#include "app/ks-prompt-builder.h"
 #include "app/ks-reading.h"
 
 G_BEGIN_DECLS
@@ -24,8 +25,18 @@ GArray *ks_document_split (KsAttachmentKind kind, const char *text, const KsRead
 /* How a PDF is usually read: pages without text as pictures, the others as text.  TRUE when
  * reading changed, which it does not for pages that all have text. */
 gboolean ks_document_choose_pages (KsReading *reading, const char *text);
+/* All its pages in one way. */
+void ks_document_set_pages (KsReading *reading, guint n_pages, KsPageMode mode);
 /* Pages "[page N]" of a PDF's text that hold nothing but white space, of guint, from 0.
  * (transfer full) */
 GArray *ks_document_list_blank_pages (const char *text);
+
+/* Page, or picture, number index (from 0) of a document. (transfer full) */
+typedef KsPicture *(*KsDocumentPictureFunc) (guint index, gpointer user);
+/* A PDF or a document with pictures for a message: its parts as above, pictures where they stand,
+ * of a document 64 at most. */
+void ks_document_add (KsPromptBuilder *builder, KsAttachmentKind kind, const char *name,
+                      const char *text, const KsReading *reading, gboolean sees,
+                      KsDocumentPictureFunc func, gpointer user);
 
 G_END_DECLS

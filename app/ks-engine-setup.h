@@ -21,7 +21,9 @@ typedef struct {
   char *mmproj_hash;         /* its SHA-256; NULL = embeddings are kept in memory only */
   gboolean mmproj_was_found; /* nobody asked for it: if it cannot be used, the model is blind */
   ks_vision_limits vision_limits;
-  guint video_frames;         /* of a video that is attached; 0 = as the settings say */
+  KsMediaSampling sampling;   /* of videos that are attached; mode 0 = as the settings say */
+  gboolean has_page_mode;     /* how all pages of documents go to the model, else each on its own */
+  guint page_mode;            /* a KsPageMode */
   gboolean ocr;               /* words in pictures that are attached are recognised */
   KsEmbedStore *embeds;       /* where embeddings are kept on the disk, or NULL */
   guint64 embed_memory_bytes; /* at most for embeddings in memory */

@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#define MAX_DOCUMENT_PICTURES 64u
-
 KsTurnSource *
 ks_turn_source_new (const char *question, GPtrArray *attachments)
 {
@@ -171,30 +169,17 @@ add_image (const Maker *maker, KsAttachment *attachment, const KsReading *readin
     ks_prompt_builder_add_recognised (maker->builder, name, text);
 }
 
-/* Text, with pages and pictures where they stand as far as the model sees them. */
-static void
-add_parts (const Maker *maker, KsAttachment *attachment, const KsReading *reading, const char *text)
+typedef struct {
+  const Maker *maker;
+  KsAttachment *attachment;
+} Document;
+
+static KsPicture *
+make_part (guint index, gpointer user)
 {
-  g_autoptr (GArray) parts =
-      ks_document_split (ks_attachment_get_kind (attachment), text, reading, maker->eyes->sees);
-  guint n_picture = 0;
+  const Document *document = user;
 
-  ks_prompt_builder_begin_document (maker->builder, ks_attachment_get_name (attachment));
-  for (guint i = 0; i < parts->len; i++) {
-    const KsDocumentPart *part = &g_array_index (parts, KsDocumentPart, i);
-
-    if (!part->is_picture) {
-      ks_prompt_builder_add_part (maker->builder, text + part->at, part->n);
-      continue;
-    }
-    if (++n_picture > MAX_DOCUMENT_PICTURES &&
-        ks_attachment_get_kind (attachment) == KS_ATTACHMENT_DOCUMENT)
-      continue; /* its words stay */
-    ks_prompt_builder_add_seen (maker->builder,
-                                new_picture (maker, attachment, KS_PICTURE_PAGE, part->index));
-    ks_prompt_builder_add_part (maker->builder, "\n", 1);
-  }
-  ks_prompt_builder_end_document (maker->builder);
+  return new_picture (document->maker, document->attachment, KS_PICTURE_PAGE, index);
 }
 
 static void
@@ -202,6 +187,7 @@ add_document (const Maker *maker, KsAttachment *attachment, const KsReading *rea
 {
   KsAttachmentKind kind = ks_attachment_get_kind (attachment);
   const char *hash = ks_attachment_get_text_hash (attachment);
+  Document document = {maker, attachment};
   g_autofree char *text = NULL;
 
   if (hash == NULL && kind == KS_ATTACHMENT_TEXT)
@@ -210,7 +196,8 @@ add_document (const Maker *maker, KsAttachment *attachment, const KsReading *rea
   if (text == NULL)
     return;
   if ((kind == KS_ATTACHMENT_PDF && reading->pages != NULL) || kind == KS_ATTACHMENT_DOCUMENT)
-    add_parts (maker, attachment, reading, text);
+    ks_document_add (maker->builder, kind, ks_attachment_get_name (attachment), text, reading,
+                     maker->eyes->sees, make_part, &document);
   else
     ks_prompt_builder_add_document (maker->builder, ks_attachment_get_name (attachment), text);
 }

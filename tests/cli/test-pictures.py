@@ -89,12 +89,38 @@ def without_a_session_a_tight_target_encodes_each_picture_once():
 
 
 @check
-def a_document_whose_pictures_stay_unread_says_so():
-    path = write("unread.docx", hostileoffice.rich_docx())
-    code, _, err = run("ask", *options("qwen3-vl"), "--max-tokens", "2", "--attach", path, "?")
-    expect(code == 0 and "unread.docx" in err and "--session" in err and "--ocr" not in err, err)
-    code, _, err = run("ask", *options("qwen3-vl"), "--max-tokens", "2", "--ocr", "--attach", path, "?")
+def documents_are_looked_at_without_a_session_as_well():
+    """Pictures where they stand, pages without text; --pages decides for all of them, stored or not."""
+    letter = write("live.docx", hostileoffice.rich_docx())
+    scan = write("live.pdf", hostilepdf.scanned("Typed words", "SCANNED LINES"))
+    for where in ((), ("--session", "new")):
+        tokens = {}
+        for how, n_letter, n_scan in ((None, 2, 1), ("text", 0, 0), ("image", 2, 2), ("both", 2, 2)):
+            for path, want in ((letter, n_letter), (scan, n_scan)):
+                memory = ask("idefics3", *where, "--attach", path, *(("--pages", how) if how else ()))["memory"]
+                expect(len(memory["pictures"]) == want, f"{where} {how} {path}: {memory['pictures']}")
+                tokens[how, path] = memory["tokens_seen"]
+        expect(tokens["text", scan] < tokens[None, scan] < tokens["image", scan] < tokens["both", scan], f"{tokens}")
+    code, _, err = run("ask", *options("qwen3-vl"), "--max-tokens", "2", "--attach", scan, "?")
+    expect(code == 0 and "live.pdf: 1 of 2 pages hold no text" in err and "looked at" in err, err)
+    code, _, err = run("ask", *options("qwen3-vl"), "--max-tokens", "2", "--ocr", "--attach", letter, "?")
     expect(code == 0 and "--ocr" in err, err)
+    expect_failure(2, ("ask", *options("qwen3-vl"), "--pages", "all", "--attach", scan, "?"), "--pages")
+
+
+@check
+def frames_of_a_video_are_taken_as_asked_for():
+    """By number, by time and by scene; 3 s of 10 pictures a second, and a film of 3 scenes."""
+    subprocess.run([os.environ["KS_MAKE_VIDEOS"], HOME.name], check=True)
+    plain, scenes = os.path.join(HOME.name, VIDEO), os.path.join(HOME.name, "scenes.mp4")
+    for where in ((), ("--session", "new")):
+        for more, want in ((("--frames", "2"), 2), (("--every", "1"), 3), (("--every", "0.5", "--frames", "4"), 4)):
+            n = len(ask("llava-1.5", *where, "--attach", plain, *more)["memory"]["pictures"])
+            expect(n == want, f"{where} {more}: {n}")
+        by_scene = len(ask("llava-1.5", *where, "--attach", scenes, "--scenes")["memory"]["pictures"])
+        expect(1 < by_scene < 8, f"{by_scene} scenes")
+    for wrong in (("--every", "0"), ("--every", "nan"), ("--every", "1", "--scenes")):
+        expect_failure(2, ("ask", *options("llava-1.5"), "--attach", plain, *wrong, "?"), "--every")
 
 
 @check

@@ -71,7 +71,10 @@ void cli_talk_end_line (CliTalk *talk);
 /* The memory facts of the last answer as one line on standard error, or as a JSON object. */
 void cli_talk_print_facts (CliTalk *talk);
 cJSON *cli_talk_make_json (CliTalk *talk);
-/* Its part about memory. */
-cJSON *cli_make_memory_json (const KsMemoryStats *stats);
+/* Its part about memory; numbers: see cli_get_turn_number. */
+cJSON *cli_make_memory_json (const KsMemoryStats *stats, const GArray *numbers);
+/* How a turn that the model has read (from 0) is called: numbers (of guint) says it where turns are
+ * left out, NULL = none are. */
+guint cli_get_turn_number (const GArray *numbers, guint turn);
 
 G_END_DECLS

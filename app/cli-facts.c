@@ -94,8 +94,14 @@ add_entry_counts (cJSON *json, const ks_kv_stats *kv)
   cJSON_AddNumberToObject (kinds, "image", (double)kv->by_modality[KS_MODALITY_IMAGE]);
 }
 
+guint
+cli_get_turn_number (const GArray *numbers, guint turn)
+{
+  return numbers != NULL && turn < numbers->len ? g_array_index (numbers, guint, turn) : turn + 1;
+}
+
 static void
-add_pictures (cJSON *json, const KsMemoryStats *stats)
+add_pictures (cJSON *json, const KsMemoryStats *stats, const GArray *numbers)
 {
   cJSON *rows = cJSON_AddArrayToObject (json, "pictures");
   double n_stream = (double)stats->kv.n_layer * stats->kv.n_kv_head;
@@ -107,11 +113,13 @@ add_pictures (cJSON *json, const KsMemoryStats *stats)
     cJSON *row = cJSON_CreateObject ();
 
     cJSON_AddItemToArray (rows, row);
-    cJSON_AddNumberToObject (row, "turn", picture->turn + 1);
+    cJSON_AddNumberToObject (row, "turn", cli_get_turn_number (numbers, picture->turn));
     cJSON_AddNumberToObject (row, "picture", picture->attachment);
     cJSON_AddStringToObject (row, "name", seen != NULL ? seen->name : "");
     if (seen != NULL && seen->source == KS_PICTURE_PAGE)
       cJSON_AddNumberToObject (row, "page", seen->index + 1);
+    if (seen != NULL && seen->source == KS_PICTURE_PART)
+      cJSON_AddNumberToObject (row, "document_picture", seen->index + 1);
     if (seen != NULL && seen->source == KS_PICTURE_FRAME)
       cJSON_AddNumberToObject (row, "frame", seen->index + 1);
     cJSON_AddNumberToObject (row, "tokens", picture->n_tok);
@@ -124,14 +132,14 @@ add_pictures (cJSON *json, const KsMemoryStats *stats)
 }
 
 cJSON *
-cli_make_memory_json (const KsMemoryStats *stats)
+cli_make_memory_json (const KsMemoryStats *stats, const GArray *numbers)
 {
   cJSON *json = cJSON_CreateObject ();
   guint64 n_stream = (guint64)stats->kv.n_layer * stats->kv.n_kv_head;
   const struct {
     const char *name;
     double value;
-  } numbers[] = {
+  } values[] = {
       {"tokens_seen", stats->kv.seen},
       {"entries", (double)stats->kv.n_entries},
       {"entries_seen", (double)(stats->kv.seen * n_stream)},
@@ -151,10 +159,10 @@ cli_make_memory_json (const KsMemoryStats *stats)
       {"total_bytes", (double)ks_memory_stats_get_total_bytes (stats)},
   };
 
-  for (gsize i = 0; i < G_N_ELEMENTS (numbers); i++)
-    cJSON_AddNumberToObject (json, numbers[i].name, numbers[i].value);
+  for (gsize i = 0; i < G_N_ELEMENTS (values); i++)
+    cJSON_AddNumberToObject (json, values[i].name, values[i].value);
   add_entry_counts (json, &stats->kv);
-  add_pictures (json, stats);
+  add_pictures (json, stats, numbers);
   return json;
 }
 
@@ -182,7 +190,7 @@ cli_talk_make_json (CliTalk *talk)
   if (stats != NULL) {
     cJSON_AddStringToObject (json, "policy", ks_policy_get_name (stats->policy));
     cJSON_AddStringToObject (json, "mode", cli_get_mode_name (talk->options->mode));
-    cJSON_AddItemToObject (json, "memory", cli_make_memory_json (stats));
+    cJSON_AddItemToObject (json, "memory", cli_make_memory_json (stats, NULL));
   }
   return json;
 }

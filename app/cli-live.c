@@ -75,6 +75,7 @@ cli_live_look (CliTalk *talk, const char *path, GError **error)
 typedef struct {
   const CliTalk *talk;
   const KsPicture *whole;
+  KsPictureSource source;
 } Document;
 
 static KsPicture *
@@ -82,7 +83,7 @@ make_part (guint index, gpointer user)
 {
   const Document *document = user;
   const KsPicture *whole = document->whole;
-  KsPicture *picture = ks_picture_new (KS_PICTURE_PAGE, whole->hash, whole->path, whole->name);
+  KsPicture *picture = ks_picture_new (document->source, whole->hash, whole->path, whole->name);
 
   picture->index = index;
   picture->password = g_strdup (document->talk->password);
@@ -129,7 +130,7 @@ add_document (CliTalk *talk, const char *path, const char *name, const KsMediaRe
 {
   g_autoptr (KsReading) reading = choose_reading (talk, result);
   KsAttachmentKind kind = result->kind == KS_MEDIA_PDF ? KS_ATTACHMENT_PDF : KS_ATTACHMENT_DOCUMENT;
-  Document document = {.talk = talk};
+  Document document = {.talk = talk, .source = KS_PICTURE_PART};
   g_autoptr (KsPicture) whole = NULL;
 
   tell_pages (talk, name, result);
@@ -137,6 +138,8 @@ add_document (CliTalk *talk, const char *path, const char *name, const KsMediaRe
     ks_conversation_add_document (talk->conversation, name, result->text);
     return TRUE;
   }
+  if (result->kind == KS_MEDIA_PDF)
+    document.source = KS_PICTURE_PAGE;
   document.whole = whole = ks_picture_new_from_file (path, NULL, error);
   if (whole == NULL)
     return FALSE;

@@ -13,10 +13,12 @@ static const char help[] =
     "opened;\n"
     "pictures that were looked at before are not encoded again. Then it says how many of the "
     "entries of\n"
-    "each turn and of each picture are left under the memory target.\n\n"
+    "each turn and of each picture are left under the memory target. Turns are numbered as "
+    "'sessions show'\nnumbers them; those that failed were never read.\n\n"
     "Examples:\n"
     "  keepsake-cli memory --session 3\n"
-    "  keepsake-cli memory --session \"Cable car\" --kv-budget 24MiB --json\n\n"
+    "  keepsake-cli memory --session \"Cable car\" --kv-budget 24MiB --json\n"
+    "  keepsake-cli memory --session 3 --json --patches\n\n"
     "Exit codes: 0 done, 1 failed, 2 wrong options, 3 does not fit the memory target,\n"
     "4 not supported, 130 cancelled.";
 
@@ -26,12 +28,29 @@ typedef struct {
   KsSession *session;
   KsSessionSettings *settings;
   GPtrArray *sources; /* of KsTurnSource */
+  GArray *numbers;    /* of guint: of each source among all turns of the session, from 1 */
   KsBlobStore *blobs;
   KsEmbedStore *embeds;
   KsEngine *engine;
   KsConversation *conversation;
   KsEyes eyes;
 } Memory;
+
+/* Turns without an answer are left out, as a session that is opened leaves them out. */
+static void
+number_turns (Memory *memory)
+{
+  guint number = 1;
+
+  memory->numbers = g_array_new (FALSE, FALSE, sizeof (guint));
+  for (guint i = 0; i < memory->sources->len; number++)
+    if (ks_turn_source_is_empty (g_ptr_array_index (memory->sources, i))) {
+      g_ptr_array_remove_index (memory->sources, i);
+    } else {
+      g_array_append_val (memory->numbers, number);
+      i++;
+    }
+}
 
 static gboolean
 fetch (KsStore *store, gpointer data, GError **error)
@@ -52,9 +71,7 @@ fetch (KsStore *store, gpointer data, GError **error)
     return FALSE;
   g_list_store_splice (list, 0, 0, messages->pdata, messages->len);
   memory->sources = ks_turn_source_list (G_LIST_MODEL (list), messages->len);
-  for (guint i = memory->sources->len; i-- > 0;) /* as a session that is opened leaves them out */
-    if (ks_turn_source_is_empty (g_ptr_array_index (memory->sources, i)))
-      g_ptr_array_remove_index (memory->sources, i);
+  number_turns (memory);
   memory->blobs = g_object_ref (ks_store_get_blobs (store));
   memory->embeds = g_object_ref (ks_store_get_embeds (store));
   return TRUE;
@@ -158,8 +175,57 @@ get_share (const KsMemoryStats *stats, guint64 n_entries, guint n_token)
   return n_all > 0 ? (double)n_entries / n_all : 0;
 }
 
+/* What is left of a picture, by place. (transfer full) */
+static KsPictureTrace *
+trace_picture (const Memory *memory, const ks_picture_stats *picture, GError **error)
+{
+  KsPictureTrace *trace = ks_picture_trace_new ();
+  g_autoptr (KsEngineJob) job =
+      ks_conversation_trace (memory->conversation, picture->turn, picture->attachment, trace);
+
+  if (ks_engine_job_wait (job, error))
+    return trace;
+  ks_picture_trace_free (trace);
+  return NULL;
+}
+
 static void
-print_pictures (const KsMemoryStats *stats, guint turn)
+print_entries (const char *what, const GArray *entries)
+{
+  const KsTraceEntry *last = NULL;
+
+  for (guint i = 0; i < entries->len; i++) {
+    const KsTraceEntry *entry = &g_array_index (entries, KsTraceEntry, i);
+
+    if (last == NULL || last->layer != entry->layer || last->head != entry->head)
+      printf ("%s    %s: layer %u, head %u, at row,column", last != NULL ? "\n" : "", what,
+              entry->layer, entry->head);
+    printf (" %u,%u", entry->row, entry->col);
+    last = entry;
+  }
+  if (last != NULL)
+    putchar ('\n');
+}
+
+static gboolean
+print_patches (const Memory *memory, const ks_picture_stats *picture, GError **error)
+{
+  KsPictureTrace *trace = trace_picture (memory, picture, error);
+
+  if (trace == NULL)
+    return FALSE;
+  if (trace->n_row > 0)
+    printf ("    %u rows, %u columns\n", trace->n_row, trace->n_col);
+  print_entries ("picture", trace->entries);
+  if (trace->overview_rows > 0)
+    printf ("    overview: %u rows, %u columns\n", trace->overview_rows, trace->overview_cols);
+  print_entries ("overview", trace->overview);
+  ks_picture_trace_free (trace);
+  return TRUE;
+}
+
+static gboolean
+print_pictures (const Memory *memory, const KsMemoryStats *stats, guint turn, GError **error)
 {
   for (guint i = 0; i < stats->kv.n_picture; i++) {
     const ks_picture_stats *picture = &stats->kv.pictures[i];
@@ -171,16 +237,21 @@ print_pictures (const KsMemoryStats *stats, guint turn)
       continue;
     if (seen != NULL && seen->source == KS_PICTURE_PAGE)
       page = g_strdup_printf (", page %u", seen->index + 1);
+    else if (seen != NULL && seen->source == KS_PICTURE_PART)
+      page = g_strdup_printf (", picture %u", seen->index + 1);
     else if (seen != NULL && seen->source == KS_PICTURE_FRAME)
       page = g_strdup_printf (", frame %u", seen->index + 1);
     printf ("  picture %-4u %6u tokens  %5.1f %% kept  %s%s\n", picture->attachment, picture->n_tok,
             100 * get_share (stats, picture->n_entry, picture->n_tok), name,
             page != NULL ? page : "");
+    if (memory->options->patches && !print_patches (memory, picture, error))
+      return FALSE;
   }
+  return TRUE;
 }
 
-static void
-print_all (const Memory *memory, const KsMemoryStats *stats)
+static gboolean
+print_all (const Memory *memory, const KsMemoryStats *stats, GError **error)
 {
   g_autofree char *title = cli_dup_title (memory->session, 60);
   g_autofree char *used = cli_format_bytes (stats->kv.kv_used_bytes);
@@ -193,31 +264,79 @@ print_all (const Memory *memory, const KsMemoryStats *stats)
           budget, total, stats->pictures.n_encoded,
           stats->pictures.n_memory + stats->pictures.n_disk);
   for (guint turn = 0; turn < stats->kv.n_turn; turn++) {
-    printf ("turn %-8u %6u tokens  %5.1f %% kept\n", turn + 1, stats->kv.turn_tokens[turn],
+    printf ("turn %-8u %6u tokens  %5.1f %% kept\n", cli_get_turn_number (memory->numbers, turn),
+            stats->kv.turn_tokens[turn],
             100 * get_share (stats, stats->kv.by_turn[turn], stats->kv.turn_tokens[turn]));
-    print_pictures (stats, turn);
+    if (!print_pictures (memory, stats, turn, error))
+      return FALSE;
   }
+  return TRUE;
 }
 
+/* [layer, head, row, column] of each; there may be many thousands. */
 static void
-print_json (const Memory *memory, const KsMemoryStats *stats)
+add_entries (cJSON *json, const char *name, const GArray *entries)
 {
-  cJSON *json = cJSON_CreateObject (), *turns;
+  g_autoptr (GString) text = g_string_new ("[");
+
+  for (guint i = 0; i < entries->len; i++) {
+    const KsTraceEntry *entry = &g_array_index (entries, KsTraceEntry, i);
+
+    g_string_append_printf (text, "%s[%u, %u, %u, %u]", i > 0 ? ", " : "", entry->layer,
+                            entry->head, entry->row, entry->col);
+  }
+  g_string_append_c (text, ']');
+  cJSON_AddRawToObject (json, name, text->str);
+}
+
+static gboolean
+add_patches (const Memory *memory, const KsMemoryStats *stats, cJSON *json, GError **error)
+{
+  cJSON *row = cJSON_GetObjectItemCaseSensitive (json, "pictures")->child;
+
+  for (guint i = 0; i < stats->kv.n_picture; i++, row = row->next) {
+    KsPictureTrace *trace = trace_picture (memory, &stats->kv.pictures[i], error);
+
+    if (trace == NULL)
+      return FALSE;
+    cJSON_AddNumberToObject (row, "rows", trace->n_row);
+    cJSON_AddNumberToObject (row, "columns", trace->n_col);
+    add_entries (row, "patches", trace->entries);
+    if (trace->overview_rows > 0) {
+      cJSON_AddNumberToObject (row, "overview_rows", trace->overview_rows);
+      cJSON_AddNumberToObject (row, "overview_columns", trace->overview_cols);
+      add_entries (row, "overview_patches", trace->overview);
+    }
+    ks_picture_trace_free (trace);
+  }
+  return TRUE;
+}
+
+static gboolean
+print_json (const Memory *memory, const KsMemoryStats *stats, GError **error)
+{
+  cJSON *json = cJSON_CreateObject (), *told = cli_make_memory_json (stats, memory->numbers);
+  cJSON *turns;
 
   cJSON_AddItemToObject (json, "session", cli_make_session_json (memory->session));
-  cJSON_AddItemToObject (json, "memory", cli_make_memory_json (stats));
+  cJSON_AddItemToObject (json, "memory", told);
+  if (memory->options->patches && !add_patches (memory, stats, told, error)) {
+    cJSON_Delete (json);
+    return FALSE;
+  }
   turns = cJSON_AddArrayToObject (json, "turns");
   for (guint turn = 0; turn < stats->kv.n_turn; turn++) {
     cJSON *row = cJSON_CreateObject ();
 
     cJSON_AddItemToArray (turns, row);
-    cJSON_AddNumberToObject (row, "turn", turn + 1);
+    cJSON_AddNumberToObject (row, "turn", cli_get_turn_number (memory->numbers, turn));
     cJSON_AddNumberToObject (row, "tokens", stats->kv.turn_tokens[turn]);
     cJSON_AddNumberToObject (row, "entries", (double)stats->kv.by_turn[turn]);
     cJSON_AddNumberToObject (
         row, "share", get_share (stats, stats->kv.by_turn[turn], stats->kv.turn_tokens[turn]));
   }
   cli_print_json (json);
+  return TRUE;
 }
 
 static int
@@ -232,10 +351,9 @@ run (Memory *memory)
   if (!load (memory, &error) || !read_again (memory, &error))
     return cli_fail (error);
   stats = ks_conversation_dup_stats (memory->conversation);
-  if (memory->options->json)
-    print_json (memory, stats);
-  else
-    print_all (memory, stats);
+  if (!(memory->options->json ? print_json (memory, stats, &error)
+                              : print_all (memory, stats, &error)))
+    return cli_fail (error);
   return CLI_OK;
 }
 
@@ -248,6 +366,7 @@ clear (Memory *memory)
   g_clear_object (&memory->blobs);
   g_clear_object (&memory->embeds);
   g_clear_pointer (&memory->sources, g_ptr_array_unref);
+  g_clear_pointer (&memory->numbers, g_array_unref);
   g_clear_pointer (&memory->settings, ks_session_settings_free);
 }
 

@@ -243,6 +243,10 @@ cli_options_parse_memory (CliOptions *options, const char *summary, const char *
   g_autoptr (GOptionContext) context = g_option_context_new (NULL);
   const GOptionEntry entries[] = {{"session", 'S', 0, G_OPTION_ARG_STRING, &options->session,
                                    "the session: a number or a title", "SESSION"},
+                                  {"patches", 0, 0, G_OPTION_ARG_NONE, &options->patches,
+                                   "tell of every entry of a picture that is left where in the "
+                                   "picture it lies: layer, head, row, column",
+                                   NULL},
                                   {NULL, 0, 0, 0, NULL, NULL, NULL}};
 
   options->wants_eyes = TRUE;

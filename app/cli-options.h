@@ -35,7 +35,7 @@ typedef struct {
   /* conversation: ask and chat */
   char **attach, **images, *system, *session, *password;
   /* output */
-  gboolean json;
+  gboolean json, patches;
 } CliOptions;
 
 void cli_options_init (CliOptions *options);

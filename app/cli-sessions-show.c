@@ -53,18 +53,22 @@ print_attachments (KsMessage *message)
   }
 }
 
+/* turn: 0 = it is not on the active path. */
 static void
-print_message (KsMessage *message, gboolean all, gboolean is_active)
+print_message (KsMessage *message, gboolean all, guint turn)
 {
   static const char *const speakers[] = {"System", "Question", "Answer"};
   g_autofree char *time = cli_format_time (ks_message_get_created_us (message));
   const char *text = ks_message_get_text (message), *problem = ks_message_get_error (message);
 
-  printf ("\n[%s, %s%s", speakers[ks_message_get_role (message)], time, get_note (message));
+  printf ("\n[%s", speakers[ks_message_get_role (message)]);
+  if (turn > 0 && ks_message_get_role (message) != KS_MESSAGE_SYSTEM)
+    printf (" %u", turn);
+  printf (", %s%s", time, get_note (message));
   if (all)
     printf ("; message %" G_GINT64_FORMAT " below %" G_GINT64_FORMAT "%s",
             ks_message_get_id (message), ks_message_get_parent_id (message),
-            is_active ? ", on the active path" : "");
+            turn > 0 ? ", on the active path" : "");
   puts ("]");
   print_attachments (message);
   if (text != NULL && text[0] != '\0') {
@@ -100,7 +104,7 @@ make_attachments_json (KsMessage *message)
 }
 
 static cJSON *
-make_message_json (KsMessage *message, gboolean is_active)
+make_message_json (KsMessage *message, guint turn)
 {
   g_autofree char *created = cli_format_time_iso (ks_message_get_created_us (message));
   const char *text = ks_message_get_text (message), *problem = ks_message_get_error (message);
@@ -108,7 +112,9 @@ make_message_json (KsMessage *message, gboolean is_active)
 
   cJSON_AddNumberToObject (json, "id", (double)ks_message_get_id (message));
   cJSON_AddNumberToObject (json, "parent", (double)ks_message_get_parent_id (message));
-  cJSON_AddBoolToObject (json, "active", is_active);
+  cJSON_AddBoolToObject (json, "active", turn > 0);
+  if (turn > 0 && ks_message_get_role (message) != KS_MESSAGE_SYSTEM)
+    cJSON_AddNumberToObject (json, "turn", turn);
   cJSON_AddStringToObject (json, "role", roles[ks_message_get_role (message)]);
   cJSON_AddStringToObject (json, "state", states[ks_message_get_state (message)]);
   cJSON_AddStringToObject (json, "text", text != NULL ? text : "");
@@ -120,22 +126,29 @@ make_message_json (KsMessage *message, gboolean is_active)
   return json;
 }
 
-/* Set of the ids of path. */
+/* The ids of path with the turn of each, from 1: a question with its answer. */
 static GHashTable *
-make_ids (GPtrArray *path)
+make_turns (GPtrArray *path)
 {
-  GHashTable *ids = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
+  GHashTable *turns = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
+  gboolean answered = TRUE;
+  guint turn = 0;
 
   for (guint i = 0; i < path->len; i++) {
-    gint64 id = ks_message_get_id (g_ptr_array_index (path, i));
+    KsMessage *message = g_ptr_array_index (path, i);
+    KsMessageRole role = ks_message_get_role (message);
+    gint64 id = ks_message_get_id (message);
 
-    g_hash_table_add (ids, g_memdup2 (&id, sizeof id));
+    turn += role == KS_MESSAGE_USER || (role == KS_MESSAGE_ASSISTANT && answered);
+    if (role != KS_MESSAGE_SYSTEM)
+      answered = role == KS_MESSAGE_ASSISTANT;
+    g_hash_table_insert (turns, g_memdup2 (&id, sizeof id), GUINT_TO_POINTER (MAX (turn, 1)));
   }
-  return ids;
+  return turns;
 }
 
 static void
-print_session (Request *request, KsSession *session, GPtrArray *messages, GHashTable *active)
+print_session (Request *request, KsSession *session, GPtrArray *messages, GHashTable *turns)
 {
   cJSON *json = request->json ? cli_make_session_json (session) : NULL;
   cJSON *array = json != NULL ? cJSON_AddArrayToObject (json, "transcript") : NULL;
@@ -151,12 +164,12 @@ print_session (Request *request, KsSession *session, GPtrArray *messages, GHashT
   for (guint i = 0; i < messages->len; i++) {
     KsMessage *message = g_ptr_array_index (messages, i);
     gint64 id = ks_message_get_id (message);
-    gboolean is_active = g_hash_table_contains (active, &id);
+    guint turn = GPOINTER_TO_UINT (g_hash_table_lookup (turns, &id));
 
     if (json != NULL)
-      cJSON_AddItemToArray (array, make_message_json (message, is_active));
+      cJSON_AddItemToArray (array, make_message_json (message, turn));
     else
-      print_message (message, request->all, is_active);
+      print_message (message, request->all, turn);
   }
   if (json != NULL)
     cli_print_json (json);
@@ -168,7 +181,7 @@ show (KsStore *store, gpointer data, GError **error)
   Request *request = data;
   g_autoptr (KsSession) session = ks_store_find_session (store, request->name, error);
   g_autoptr (GPtrArray) path = NULL, all = NULL;
-  g_autoptr (GHashTable) active = NULL;
+  g_autoptr (GHashTable) turns = NULL;
 
   if (session == NULL)
     return FALSE;
@@ -177,8 +190,8 @@ show (KsStore *store, gpointer data, GError **error)
     all = ks_store_list_all_messages (store, ks_session_get_id (session), error);
   if (path == NULL || (request->all && all == NULL))
     return FALSE;
-  active = make_ids (path);
-  print_session (request, session, all != NULL ? all : path, active);
+  turns = make_turns (path);
+  print_session (request, session, all != NULL ? all : path, turns);
   return TRUE;
 }
 

@@ -151,7 +151,9 @@ make_rows (const KsMemoryStats *stats)
     if (seen != NULL) {
       row.name = seen->name;
       row.hash = seen->hash;
-      row.page = seen->source == KS_PICTURE_PAGE ? (int)seen->index : -1;
+      row.page = seen->source == KS_PICTURE_PAGE || seen->source == KS_PICTURE_PART
+                     ? (int)seen->index
+                     : -1;
       row.frame = seen->source == KS_PICTURE_FRAME ? (int)seen->index : -1;
     }
     g_array_append_val (rows, row);

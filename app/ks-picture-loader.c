@@ -80,7 +80,7 @@ load_pixels (const KsPictureLoader *loader, const KsPicture *picture, GCancellab
                             .user = loader->user};
   g_autoptr (KsMediaResult) result = NULL;
 
-  if (picture->source == KS_PICTURE_PAGE) {
+  if (picture->source == KS_PICTURE_PAGE || picture->source == KS_PICTURE_PART) {
     options.max_side_px = KS_PICTURE_PAGE_SIDE_PX;
     return ks_media_render_page (picture->path, picture->index, &options, cancellable, error);
   }

@@ -67,7 +67,7 @@ ks_picture_make_part (const KsPicture *picture)
 {
   const KsMediaSampling *s = &picture->sampling;
 
-  if (picture->source == KS_PICTURE_PAGE)
+  if (picture->source == KS_PICTURE_PAGE || picture->source == KS_PICTURE_PART)
     return g_strdup_printf ("page %u at %u", picture->index, KS_PICTURE_PAGE_SIDE_PX);
   if (picture->source == KS_PICTURE_FRAME)
     return g_strdup_printf ("frames %u+%u at %u of %d %u %" G_GINT64_FORMAT " %u", picture->index,

@@ -14,6 +14,7 @@ G_BEGIN_DECLS
 typedef enum {
   KS_PICTURE_FILE, /* the whole file */
   KS_PICTURE_PAGE, /* page index of a PDF */
+  KS_PICTURE_PART, /* picture index of a document */
   KS_PICTURE_FRAME /* frames number index .. of a video, as sampling takes them */
 } KsPictureSource;
 

@@ -179,7 +179,10 @@ make_part (guint index, gpointer user)
 {
   const Document *document = user;
 
-  return new_picture (document->maker, document->attachment, KS_PICTURE_PAGE, index);
+  gboolean is_pdf = ks_attachment_get_kind (document->attachment) == KS_ATTACHMENT_PDF;
+
+  return new_picture (document->maker, document->attachment,
+                      is_pdf ? KS_PICTURE_PAGE : KS_PICTURE_PART, index);
 }
 
 static void

@@ -143,6 +143,30 @@ def a_turn_that_failed_is_left_out_of_the_memory_of_a_session():
     code, out, err = run("memory", *options("qwen3-vl"), "--budget", "64MiB", "--session", str(session), "--json")
     told = json.loads(out)
     expect(code == 0 and len(told["turns"]) == 1 and told["memory"]["pictures"] == [], out)
+    expect(told["turns"][0]["turn"] == 2, "numbered among all turns")
+    code, out, _ = run("sessions", "show", "--json", str(session))
+    expect([m["turn"] for m in json.loads(out)["transcript"]] == [1, 1, 2, 2], out)
+    code, out, _ = run("sessions", "show", str(session))
+    expect("[Question 2, " in out and "[Answer 2, " in out, out)
+
+
+@check
+def memory_tells_where_in_a_picture_each_entry_lies_that_is_left():
+    """Layer, head, row and column, as many as are counted; a document's pictures are called so."""
+    path = write("places.docx", hostileoffice.rich_docx())
+    session = talk("new", "qwen3-vl", case("qwen3-vl", "img0.png"), more=("--attach", path))["session"]["id"]
+    command = ("memory", *options("qwen3-vl"), "--entries", "40", "--session", str(session), "--patches")
+    code, out, err = run(*command, "--json")
+    expect(code == 0, err)
+    for row in json.loads(out)["memory"]["pictures"]:
+        patches = {tuple(entry) for entry in row["patches"]}
+        expect(row["share"] < 1 and len(patches) == len(row["patches"]) == row["entries"], str(row)[:300])
+        expect(row["rows"] * row["columns"] == row["tokens"], str(row)[:300])
+        expect(all(r < row["rows"] and c < row["columns"] for _, _, r, c in patches), str(row)[:300])
+    code, out, err = run(*command)
+    expect(code == 0 and "places.docx, picture 1\n" in out and "page" not in out, out[:2000])
+    expect(sum(line.count(",") - 3 for line in out.splitlines() if line.startswith("    picture: layer "))
+           == sum(row["entries"] for row in json.loads(run(*command, "--json")[1])["memory"]["pictures"]), out[:2000])
 
 
 @check
@@ -324,7 +348,7 @@ def a_document_is_seen_with_its_pictures():
     """Each where it stands and once; a page of a PDF that has no text is a picture."""
     path = write("letter.docx", hostileoffice.rich_docx())
     seen = talk("new", "idefics3", more=("--attach", path))["memory"]
-    expect([p["page"] for p in seen["pictures"]] == [1, 2], str(seen["pictures"]))
+    expect([p["document_picture"] for p in seen["pictures"]] == [1, 2], str(seen["pictures"]))
     blind = talk("new", "idefics3", more=("--attach", path, "--mmproj", "none"))["memory"]
     expect(blind["pictures"] == [] and blind["tokens_seen"] > 50, str(blind))
     path = write("scan.pdf", hostilepdf.scanned("Typed words", "SCANNED LINES"))

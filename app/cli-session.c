@@ -481,6 +481,8 @@ cli_session_attach (CliSession *self, const char *path, GError **error)
     g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED,
                  "%s is encrypted: give its password with --password",
                  ks_pending_attachment_get_name (pending));
+  else if (ks_pending_attachment_get_kind (pending) != KS_ATTACHMENT_TEXT) /* not for these eyes */
+    g_set_error_literal (error, KS_ENGINE_ERROR, KS_ERR_UNSUPPORTED, text);
   else
     g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_FAILED, text);
   ks_chat_remove_attachment (self->chat, pending);

@@ -270,7 +270,7 @@ plan_free_size(const ks_vision_prep *prep, const ks_vision_limits *limits, ks_vi
   if (st != KS_OK)
     return st;
   if (fmax(w, h) / fmin(w, h) > MAX_ASPECT)
-    return ks_fail(err, KS_ERR_ARG,
+    return ks_fail(err, KS_ERR_UNSUPPORTED,
                    "a picture of %u x %u pixels is too narrow for this model: the longer side may "
                    "be %.0f times the shorter one at most; crop it",
                    plan->width, plan->height, MAX_ASPECT);
@@ -286,7 +286,7 @@ plan_free_size(const ks_vision_prep *prep, const ks_vision_limits *limits, ks_vi
     new_h = ceil(h * grow / unit) * unit;
   }
   if (fmax(new_w, new_h) > MAX_SIDE || new_w * new_h > 2.0 * MAX_PIXELS)
-    return ks_fail(err, KS_ERR_ARG, "a picture of %u x %u pixels would become too large",
+    return ks_fail(err, KS_ERR_UNSUPPORTED, "a picture of %u x %u pixels would become too large",
                    plan->width, plan->height);
   plan->resized_width = (uint32_t)new_w;
   plan->resized_height = (uint32_t)new_h;
@@ -304,7 +304,8 @@ ks_vision_plan_picture(const ks_vision_prep *prep, const ks_vision_limits *limit
   if (width == 0 || height == 0)
     return ks_fail(err, KS_ERR_ARG, "a picture needs at least one pixel each way");
   if (width > MAX_SIDE || height > MAX_SIDE)
-    return ks_fail(err, KS_ERR_ARG, "a side of the picture has more than %u pixels", MAX_SIDE);
+    return ks_fail(err, KS_ERR_UNSUPPORTED, "a side of the picture has more than %u pixels",
+                   MAX_SIDE);
   if (ks_vision_family_is_free_size(prep->family)) {
     st = plan_free_size(prep, limits, &plan, err);
   } else if (split) {

@@ -83,7 +83,8 @@ typedef struct ks_vision_plan {
   uint32_t n_tok;                         /* n_view * grid_rows * grid_cols */
 } ks_vision_plan;
 
-/* KS_ERR_ARG with a sentence: a side of 0, an aspect ratio over 200 (Qwen), caps that contradict.
+/* KS_ERR_ARG with a sentence: a side of 0, caps that contradict; KS_ERR_UNSUPPORTED: an aspect
+ * ratio over 200 (Qwen), a size that no decoder gives.
  */
 KS_CHECK ks_status ks_vision_plan_picture(const ks_vision_prep *prep,
                                           const ks_vision_limits *limits, uint32_t width,

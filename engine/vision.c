@@ -159,7 +159,7 @@ check_sizes(const ks_gguf *mmproj, const ks_gguf *model, ks_vision_family family
   if (!ks_gguf_get_u32(model, key, &n_embd))
     return ks_fail(err, KS_ERR_FORMAT, "the key %s is missing", key);
   if (n_out != n_embd)
-    return ks_fail(err, KS_ERR_ARG,
+    return ks_fail(err, KS_ERR_UNSUPPORTED,
                    "the vision file makes embeddings %llu wide, the language model is %u wide: use "
                    "the vision file that belongs to this model",
                    (unsigned long long)n_out, n_embd);
@@ -169,7 +169,7 @@ check_sizes(const ks_gguf *mmproj, const ks_gguf *model, ks_vision_family family
   if (!ks_gguf_get_u32(model, key, &n_deep))
     n_deep = 0;
   if (n_deep != count_deepstack(mmproj))
-    return ks_fail(err, KS_ERR_ARG,
+    return ks_fail(err, KS_ERR_UNSUPPORTED,
                    "the vision file adds to %u layers, the language model expects %u: use the "
                    "vision file that belongs to this model",
                    count_deepstack(mmproj), n_deep);
@@ -190,7 +190,7 @@ ks_vision_check_files(const ks_gguf *mmproj, const ks_gguf *model, ks_error *err
   if (!ks_gguf_get_str(model, "general.architecture", &arch))
     return ks_fail(err, KS_ERR_FORMAT, "the key general.architecture is missing");
   if (!ks_gguf_str_equal(arch, f->arch))
-    return ks_fail(err, KS_ERR_ARG,
+    return ks_fail(err, KS_ERR_UNSUPPORTED,
                    "the vision file is made for %s, whose language model is of the architecture "
                    "%s, not %.*s: use the vision file that belongs to this model",
                    f->name, f->arch, (int)(arch.n_bytes < 64 ? arch.n_bytes : 64), arch.data);
@@ -198,7 +198,7 @@ ks_vision_check_files(const ks_gguf *mmproj, const ks_gguf *model, ks_error *err
     return st;
   for (size_t i = 0; i < 2; i++)
     if (f->tokens[i] != NULL && !has_token(model, f->tokens[i]))
-      return ks_fail(err, KS_ERR_ARG,
+      return ks_fail(err, KS_ERR_UNSUPPORTED,
                      "the language model has no token %s, which frames the pictures of %s: use a "
                      "language model that was trained with pictures",
                      f->tokens[i], f->name);

@@ -31,7 +31,8 @@ void ks_vision_close(ks_vision *vision); /* NULL is allowed */
 const ks_vision_shape *ks_vision_get_shape(const ks_vision *vision);
 uint64_t ks_vision_get_weight_bytes(const ks_vision *vision);
 /* Whether the embeddings are made for this model: width, deepstack, family and architecture; and
- * whether its vocabulary has the family's picture tokens.  KS_ERR_ARG says what does not fit. */
+ * whether its vocabulary has the family's picture tokens.  KS_ERR_UNSUPPORTED says what does not
+ * fit. */
 KS_CHECK ks_status ks_vision_check_fit(const ks_vision *vision, const ks_model *model,
                                        ks_error *err);
 /* The same from the two files' keys alone, for pairing without loading weights. */

@@ -411,7 +411,7 @@ test_wrong_eyes (Fixture *f, gconstpointer data)
   options->mmproj_path = make_path ("llava-1.5", "mmproj.gguf");
   load = ks_engine_load (engine, options);
   g_assert_false (ks_engine_job_wait (load, &error));
-  g_assert_error (error, KS_ENGINE_ERROR, KS_ERR_ARG);
+  g_assert_error (error, KS_ENGINE_ERROR, KS_ERR_UNSUPPORTED);
   g_clear_error (&error);
   options->mmproj_was_found = TRUE;
   again = ks_engine_load (engine, options);

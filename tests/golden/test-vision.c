@@ -261,7 +261,7 @@ check_pairing(fixture *f)
   KS_ASSERT_OK(ks_gguf_open(f->alloc, mmproj, &a, NULL));
   KS_ASSERT_OK(ks_vision_check_files(a, ks_model_get_gguf(model), NULL));
   KS_ASSERT_OK(ks_gguf_open(f->alloc, stranger, &b, NULL));
-  KS_ASSERT_STATUS(KS_ERR_ARG, ks_vision_check_files(a, b, &err));
+  KS_ASSERT_STATUS(KS_ERR_UNSUPPORTED, ks_vision_check_files(a, b, &err));
   KS_ASSERT(strstr(err.text, "use the vision file that belongs to this model") != NULL);
   KS_ASSERT_STATUS(KS_ERR_FORMAT, ks_vision_check_files(b, a, &err));
   ks_gguf_close(a);

@@ -196,6 +196,44 @@ test_encoded_once (Fixture *f, gconstpointer family)
   g_assert_cmpuint (get_counts (f).n_encoded, ==, 2);
 }
 
+static void
+notice_cb (KsEngineJob *job, const char *text, gpointer user_data)
+{
+  g_string_append_printf (user_data, "%s\n", text);
+}
+
+/* A file that has gone since it was attached: the message is read without it, which is told by its
+ * name, and the picture behind it is seen where it stands. */
+static void
+test_gone (Fixture *f, gconstpointer family)
+{
+  g_autofree char *from = make_path (family, "img0.png");
+  g_autofree char *path = g_build_filename (f->dir, "gone.png", NULL);
+  g_autofree char *data = NULL, *answer = NULL;
+  g_autoptr (GString) notices = g_string_new (NULL);
+  g_autoptr (KsMemoryStats) stats = NULL;
+  g_autoptr (GError) error = NULL;
+  KsPicture *picture;
+  KsEngineJob *job;
+  gsize n = 0;
+
+  g_assert_true (g_file_get_contents (from, &data, &n, NULL));
+  g_assert_true (g_file_set_contents (path, data, (gssize)n, NULL));
+  picture = ks_picture_new_from_file (path, NULL, &error);
+  g_assert_no_error (error);
+  ks_conversation_add_picture (f->conversation, picture);
+  add_picture (f, family, "img1.png");
+  g_assert_cmpint (g_unlink (path), ==, 0);
+  job = ks_conversation_ask (f->conversation, "What is it?", f->answers);
+  g_signal_connect (job, "notice", G_CALLBACK (notice_cb), notices);
+  answer = finish (f, job);
+  g_assert_nonnull (strstr (notices->str, "gone.png"));
+  g_assert_null (strstr (notices->str, f->dir));
+  stats = ks_conversation_dup_stats (f->conversation);
+  g_assert_cmpuint (stats->kv.n_picture, ==, 1);
+  g_assert_cmpstr (ks_memory_stats_find_seen (stats, &stats->kv.pictures[0])->name, ==, "img1.png");
+}
+
 typedef struct {
   GString *names;
   gboolean ended;
@@ -451,6 +489,7 @@ main (int argc, char **argv)
   for (guint i = 0; i < G_N_ELEMENTS (families); i++) {
     add_family ("seen", families[i], test_seen);
     add_family ("encoded-once", families[i], test_encoded_once);
+    add_family ("gone", families[i], test_gone);
     add_family ("looking", families[i], test_looking);
     add_family ("restart", families[i], test_restart);
     add_family ("trace", families[i], test_trace);

@@ -45,7 +45,7 @@ def compare(args, path):
     name = os.path.basename(path)
     width, height, n_tok = next(v for k, v in SHAPES.items() if name.startswith(k))
     size = [args.threads, width, height]
-    rounds = 7 if name.startswith("smolvlm") else 3
+    rounds = args.rounds or (7 if name.startswith("smolvlm") else 3)
     sides = {mode: Side([args.engine, path, *size, mode]) for mode in ("exact", "fast")}
     sides |= {f"mtmd flash {flash}": Side([args.peer, path, *size, flash]) for flash in (0, 1)}
     times = {key: [] for key in sides}
@@ -83,6 +83,7 @@ def main():
     parser.add_argument("--models", required=True, help="folder of make-vision.py")
     parser.add_argument("--only", default="", help="only files whose name contains this")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=0, help="measured rounds (default 7, 3 for the large tower)")
     parser.add_argument("--json")
     args = parser.parse_args()
     names = sorted(n for n in os.listdir(args.models) if n.endswith(".gguf") and args.only in n)

@@ -4,8 +4,9 @@
   compare-vision.py --engine speed-vision --peer peer-mtmd --models FOLDER [--threads 2] [--json OUT]
 
 Both sides get one picture of the size that the tower takes and encode it in turns; medians and their
-ratio.  Scratch: largest resident size minus the size before the first encoding; for ours also the bound
-that the engine states.  mtmd runs with and without flash attention, the faster one counts.
+ratio.  Scratch: largest resident size minus the size before the first encoding, for ours also minus the mapped
+weights, which become resident by the first one; beside it the bound that the engine states.  mtmd runs
+with and without flash attention, the faster one counts.
 FOLDER: of make-vision.py.
 """
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -63,7 +64,8 @@ def compare(args, path):
     for mode in ("exact", "fast"):
         row = {"file": name, "mode": mode, "threads": args.threads, "tokens": n_tok,
                "ours_per_s": 1e3 / median[mode], "peer_per_s": 1e3 / median[peer], "peer": peer,
-               "ratio": median[peer] / median[mode], "ours_scratch_mib": sides[mode].scratch_mib(),
+               "ratio": median[peer] / median[mode],
+               "ours_scratch_mib": sides[mode].scratch_mib() - answers[mode]["weight_bytes"] / 2**20,
                "stated_scratch_mib": answers[mode]["scratch_bytes"] / 2**20,
                "peer_scratch_mib": sides[peer].scratch_mib(), "load": os.getloadavg()[0]}
         rows.append(row)

@@ -154,7 +154,7 @@ test_seen (Fixture *f, gconstpointer family)
   g_autoptr (KsMemoryStats) stats = NULL;
 
   blind = ask (f, "What is it?");
-  close_engine (f);
+  tear_down (f, NULL);
   set_up (f, NULL);
   {
     g_autoptr (KsEngineOptions) options = make_options (f, family);

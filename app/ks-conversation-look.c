@@ -76,14 +76,14 @@ decode (Looking *looking, KsPictureRgb *rgb, GError **error)
 /* Only a target for everything limits it. */
 static gboolean
 book_room (KsConversationCore *core, const KsPicture *picture, const ks_vision_plan *plan,
-           gboolean encode, GError **error)
+           GError **error)
 {
   KsEngineSetup *setup = core->setup;
   guint64 total_bytes = setup->request.total_bytes, least_bytes;
-  guint64 needed_bytes = ks_sight_count_needed_bytes (setup->sight, plan, encode);
+  guint64 needed_bytes = ks_sight_count_needed_bytes (setup->sight, plan);
 
   if (total_bytes == 0 || needed_bytes <= ks_sight_get_needed_bytes (setup->sight)) {
-    ks_sight_book (setup->sight, plan, encode);
+    ks_sight_book (setup->sight, plan);
     return TRUE;
   }
   least_bytes = ks_timeline_get_least_total_budget (core->tl) -
@@ -96,7 +96,7 @@ book_room (KsConversationCore *core, const KsPicture *picture, const ks_vision_p
                  (double)(least_bytes / 104858 + 1) / 10.0);
     return FALSE;
   }
-  ks_sight_book (setup->sight, plan, encode);
+  ks_sight_book (setup->sight, plan);
   return ks_core_set_total (core, total_bytes, error);
 }
 
@@ -114,7 +114,7 @@ encode (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture, GE
   ks_vision_hooks hooks = {.stop = stop_requested, .progress = encode_progress, .user = &looking};
 
   if (decode (&looking, &rgb, error) && ks_sight_make_plan (sight, picture, &rgb, &plan, error) &&
-      book_room (core, picture, &plan, TRUE, error))
+      book_room (core, picture, &plan, error))
     embeds = ks_sight_encode (sight, picture, &rgb, &plan, &hooks, error);
   end_looking (&looking);
   ks_picture_rgb_clear (&rgb);
@@ -137,7 +137,7 @@ ks_core_get_embeds (KsConversationCore *core, KsEngineJob *job, const KsPicture 
 
   if (!ks_sight_find_plan (sight, picture, &plan, &time_s))
     return encode (core, job, picture, error) != NULL ? ks_sight_find (sight, picture) : NULL;
-  if (!book_room (core, picture, &plan, FALSE, error))
+  if (!book_room (core, picture, &plan, error))
     return NULL;
   embeds = ks_sight_find (sight, picture);
   return embeds != NULL ? embeds : encode (core, job, picture, error);
@@ -170,13 +170,13 @@ look_at (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture, g
   gboolean ok;
 
   if (ks_sight_find_plan (sight, picture, out_plan, out_time_s))
-    return TRUE;
+    return book_room (core, picture, out_plan, error);
   if (ahead || ks_sight_has_disk (sight))
     return encode (core, job, picture, error) != NULL &&
            ks_sight_find_plan (sight, picture, out_plan, out_time_s); /* the newest is kept */
   ok = decode (&looking, &rgb, error) &&
        ks_sight_make_plan (sight, picture, &rgb, out_plan, error) &&
-       book_room (core, picture, out_plan, TRUE, error);
+       book_room (core, picture, out_plan, error);
   end_looking (&looking);
   *out_time_s = rgb.time_s;
   ks_picture_rgb_clear (&rgb);

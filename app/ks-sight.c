@@ -46,7 +46,8 @@ ks_sight_open (ks_alloc *alloc, ks_backend *be, const ks_model *model,
   sight->quota_bytes = sight->spare_bytes = options->memory_quota_bytes;
   if (!ks_error_check (ks_vision_open (alloc, options->path, be, &sight->vision, &err), &err,
                        error) ||
-      !ks_error_check (ks_vision_check_fit (sight->vision, model, &err), &err, error)) {
+      !ks_error_check (ks_vision_check_fit (sight->vision, model, &err), &err, error) ||
+      !ks_error_check (ks_vision_prepare (sight->vision, &sight->limits, &err), &err, error)) {
     ks_sight_free (sight);
     return NULL;
   }
@@ -143,9 +144,9 @@ ks_sight_get_needed_bytes (const KsSight *sight)
 }
 
 guint64
-ks_sight_count_needed_bytes (const KsSight *sight, const ks_vision_plan *plan, gboolean encode)
+ks_sight_count_needed_bytes (const KsSight *sight, const ks_vision_plan *plan)
 {
-  guint64 scratch_bytes = encode ? count_scratch (sight, plan) : 0;
+  guint64 scratch_bytes = count_scratch (sight, plan);
 
   return ks_sight_get_weight_bytes (sight) + MAX (sight->scratch_bytes, scratch_bytes) +
          MAX (sight->embed_bytes, count_embeds (sight, plan));
@@ -180,10 +181,9 @@ set_cache_room (KsSight *sight)
 }
 
 void
-ks_sight_book (KsSight *sight, const ks_vision_plan *plan, gboolean encode)
+ks_sight_book (KsSight *sight, const ks_vision_plan *plan)
 {
-  if (encode)
-    sight->scratch_bytes = MAX (sight->scratch_bytes, count_scratch (sight, plan));
+  sight->scratch_bytes = MAX (sight->scratch_bytes, count_scratch (sight, plan));
   sight->embed_bytes = MAX (sight->embed_bytes, count_embeds (sight, plan));
   set_cache_room (sight);
 }

@@ -33,15 +33,15 @@ guint ks_sight_get_view_tok (const KsSight *sight);
 guint64 ks_sight_get_weight_bytes (const KsSight *sight);
 /* What there has to be: weights, and room for the largest picture so far. */
 guint64 ks_sight_get_needed_bytes (const KsSight *sight);
-/* The same when a picture of this plan is encoded, or only fetched, as well. */
-guint64 ks_sight_count_needed_bytes (const KsSight *sight, const ks_vision_plan *plan,
-                                     gboolean encode);
+/* The same with room for a picture of this plan: as if it had to be encoded, so that what is left
+ * for keys and values does not depend on what was kept of earlier runs. */
+guint64 ks_sight_count_needed_bytes (const KsSight *sight, const ks_vision_plan *plan);
 /* Everything that the memory target pays for: with what is spared for more embeddings. */
 guint64 ks_sight_get_device_bytes (const KsSight *sight);
 /* The same with the embeddings that are there in place of the room for them. */
 guint64 ks_sight_get_used_bytes (const KsSight *sight);
 /* Books that; it is not given back before ks_sight_forget_room. */
-void ks_sight_book (KsSight *sight, const ks_vision_plan *plan, gboolean encode);
+void ks_sight_book (KsSight *sight, const ks_vision_plan *plan);
 void ks_sight_forget_room (KsSight *sight);
 /* Bytes that may be spared, once there are pictures; the quota is the most. */
 void ks_sight_set_spare_bytes (KsSight *sight, guint64 n_bytes);

@@ -94,7 +94,7 @@ upload_places(const ks_vision_pass *p, uint32_t first, uint32_t n)
   const ks_vision *v = p->vision;
   int32_t *pos = (int32_t *)(void *)p->host;
 
-  if (!v->has_rope)
+  if (!v->has_rope || p->is_dry)
     return KS_OK;
   for (uint32_t i = 0; i < n; i++) {
     uint32_t row, col;
@@ -115,7 +115,7 @@ upload_class(const ks_vision_pass *p)
 {
   const ks_vision *v = p->vision;
 
-  if (!v->has_class)
+  if (!v->has_class || p->is_dry)
     return KS_OK;
   for (uint32_t i = 0; i < v->shape.n_embd; i++)
     p->host[i] = v->class_row[i] + v->positions[i];
@@ -129,11 +129,13 @@ run_frame(ks_vision_pass *p, uint32_t frame, uint32_t first, uint32_t n, ks_dptr
 {
   const ks_vision *v = p->vision;
   const ks_dptr patches = p->dev + p->mem.work;
-  ks_status st;
+  ks_status st = KS_OK;
 
-  read_patches(p, frame, first, n);
-  st = v->be->t->upload(v->be->dev, patches, p->host,
-                        (size_t)n * v->patch[0].n_in * sizeof *p->host, p->err);
+  if (!p->is_dry) {
+    read_patches(p, frame, first, n);
+    st = v->be->t->upload(v->be->dev, patches, p->host,
+                          (size_t)n * v->patch[0].n_in * sizeof *p->host, p->err);
+  }
   if (st != KS_OK || (st = ks_vision_pass_begin(p)) != KS_OK)
     return st;
   return ks_vision_pass_end(
@@ -151,7 +153,7 @@ run_positions(ks_vision_pass *p, uint32_t first, uint32_t n, ks_dptr x)
   ks_op_add_rows add = {.dst = x, .src = p->dev + p->mem.h, .n_row = n, .n_col = n_embd};
   ks_status st = KS_OK;
 
-  if (v->positions != NULL) {
+  if (v->positions != NULL && !p->is_dry) {
     fill_positions(p, first, n);
     st = v->be->t->upload(v->be->dev, add.src, p->host, (size_t)n * n_embd * sizeof *p->host,
                           p->err);

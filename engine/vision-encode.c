@@ -11,6 +11,13 @@
  * what lies below its normal numbers is 0.004. */
 #define KEEP_SCALE (1.0f / 64)
 
+/* Patches of the largest picture that is one tile (WHOLE_ROWS in vision.c); the longest tile of
+ * them, and those of a picture of many tiles, take the most of the device's workspace. */
+#define WHOLE_COLS 40u
+#define WHOLE_LINES 32u
+#define LARGE_SIDE 6144u
+#define DRY_BASE ((ks_dptr)4096) /* recorded, never read; 0 would mean that there is none */
+
 /* --- what the files of the tower record with --- */
 
 static ks_op_gather_rows
@@ -70,10 +77,12 @@ ks_vision_pass_end(ks_vision_pass *p, ks_status st)
 {
   const ks_backend *be = p->vision->be;
 
-  if (st != KS_OK) {
+  if (st != KS_OK || p->is_dry)
     be->t->step_abort(be->dev);
+  if (st != KS_OK)
     return ks_fail(p->err, st, "no memory to encode a picture of %u tokens", p->plan->n_tok);
-  }
+  if (p->is_dry)
+    return KS_OK;
   return be->t->step_end(be->dev, p->hooks->stop, p->hooks->user, p->err);
 }
 
@@ -157,26 +166,41 @@ count_host_floats(const ks_vision_pass *p)
   return (width > s->n_out ? width : s->n_out) * p->rows.max_tile_rows;
 }
 
+/* What recording reads: rows, tiles, pages. */
 static ks_status
-take_memory(ks_vision_pass *p)
+take_lists(ks_vision_pass *p)
 {
   ks_vision *v = p->vision;
-  const ks_backend *be = v->be;
   ks_status st = ks_vision_memory_init(&p->mem, v, p->plan, p->err);
 
   if (st != KS_OK || (st = ks_vision_rows_init(&p->rows, v, p->plan, p->err)) != KS_OK)
     return st;
-  p->host = ks_mem_new(v->alloc, KS_MEM_VISION, count_host_floats(p), sizeof *p->host);
   p->streams = ks_mem_new(v->alloc, KS_MEM_VISION, p->mem.group, sizeof *p->streams);
   p->pages =
       ks_mem_new(v->alloc, KS_MEM_VISION, (size_t)p->mem.group * p->mem.n_page, sizeof *p->pages);
   p->segments =
       ks_mem_new(v->alloc, KS_MEM_VISION, (size_t)p->rows.max_tile_rows / p->rows.per_token + 2,
                  sizeof *p->segments);
-  if (p->host == NULL || p->streams == NULL || p->pages == NULL || p->segments == NULL)
+  if (p->streams == NULL || p->pages == NULL || p->segments == NULL)
     return ks_fail(p->err, KS_ERR_NOMEM, "no memory to encode a picture of %u tokens",
                    p->plan->n_tok);
   fill_streams(p);
+  return KS_OK;
+}
+
+static ks_status
+take_memory(ks_vision_pass *p)
+{
+  ks_vision *v = p->vision;
+  const ks_backend *be = v->be;
+  ks_status st = take_lists(p);
+
+  if (st != KS_OK)
+    return st;
+  p->host = ks_mem_new(v->alloc, KS_MEM_VISION, count_host_floats(p), sizeof *p->host);
+  if (p->host == NULL)
+    return ks_fail(p->err, KS_ERR_NOMEM, "no memory to encode a picture of %u tokens",
+                   p->plan->n_tok);
   st = be->t->mem_new(be->dev, KS_MEM_VISION, p->mem.device_bytes, &p->dev, p->err);
   return st == KS_OK ? upload_constants(p) : st;
 }
@@ -186,7 +210,7 @@ give_memory(ks_vision_pass *p)
 {
   const ks_backend *be = p->vision->be;
 
-  if (p->dev != 0)
+  if (p->dev != 0 && !p->is_dry)
     be->t->mem_free(be->dev, p->dev);
   ks_vision_rows_done(&p->rows);
   ks_mem_free(p->host);
@@ -236,6 +260,38 @@ run_view(ks_vision_pass *p)
     st = ks_vision_pass_project(p);
   if (st == KS_OK && p->hooks->tap != NULL)
     p->hooks->tap(p->hooks->user, p->view, p->tapped, p->rows.n_patch, v->shape.n_embd);
+  return st;
+}
+
+static ks_status
+prepare_plan(ks_vision *vision, const ks_vision_plan *plan, ks_error *err)
+{
+  static const ks_vision_hooks none = {0};
+  ks_vision_pass p = {
+      .vision = vision, .plan = plan, .hooks = &none, .err = err, .dev = DRY_BASE, .is_dry = true};
+  ks_status st = take_lists(&p);
+
+  if (st == KS_OK)
+    st = run_view(&p);
+  give_memory(&p);
+  return st;
+}
+
+ks_status
+ks_vision_prepare(ks_vision *vision, const ks_vision_limits *limits, ks_error *err)
+{
+  const ks_vision_prep *prep = &vision->shape.prep;
+  const uint32_t sides[][2] = {{WHOLE_COLS * prep->patch, WHOLE_LINES * prep->patch},
+                               {LARGE_SIDE, LARGE_SIDE}};
+  ks_status st = KS_OK;
+
+  for (size_t i = 0; st == KS_OK && i < sizeof sides / sizeof sides[0]; i++) {
+    ks_vision_plan plan;
+
+    /* Limits that contradict each other are told when there is a picture. */
+    if (ks_vision_plan_picture(prep, limits, sides[i][0], sides[i][1], &plan, NULL) == KS_OK)
+      st = prepare_plan(vision, &plan, err);
+  }
   return st;
 }
 

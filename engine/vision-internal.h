@@ -143,6 +143,7 @@ typedef struct ks_vision_pass {
   uint32_t *segments; /* [windows of a tile + 1] */
   uint32_t view;
   uint32_t n_done, n_step; /* steps of all blocks of all views, for progress */
+  bool is_dry; /* steps are recorded and dropped: no host staging, no memory behind dev */
 } ks_vision_pass;
 
 /* Rows first .. first + n - 1 of tile i as f32 in device memory: in place, or taken out of x, and

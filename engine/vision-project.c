@@ -100,10 +100,13 @@ download_tokens(ks_vision_pass *p, ks_dptr y, uint32_t first, uint32_t n, uint32
   const ks_vision *v = p->vision;
   const uint32_t n_out = v->shape.n_out, n_tok = count_tokens(v, n), begin = count_tokens(v, first);
   const uint32_t per_view = p->plan->grid_rows * p->plan->grid_cols;
-  float *to = p->out->data + ((size_t)chunk * p->out->n_tok + (size_t)p->view * per_view) * n_out;
-  ks_status st =
-      v->be->t->download(v->be->dev, p->host, y, (size_t)n_tok * n_out * sizeof *p->host, p->err);
+  float *to;
+  ks_status st;
 
+  if (p->is_dry)
+    return KS_OK;
+  to = p->out->data + ((size_t)chunk * p->out->n_tok + (size_t)p->view * per_view) * n_out;
+  st = v->be->t->download(v->be->dev, p->host, y, (size_t)n_tok * n_out * sizeof *p->host, p->err);
   for (uint32_t i = 0; st == KS_OK && i < n_tok; i++) {
     const uint32_t place = p->rows.order != NULL ? p->rows.order[begin + i] : begin + i;
 

@@ -46,6 +46,11 @@ void ks_vision_set_scratch_limit(ks_vision *vision, uint64_t n_bytes);
  * device's own workspace. */
 uint64_t ks_vision_count_scratch_bytes(const ks_vision *vision, const ks_vision_plan *plan);
 
+/* Records what the largest pictures take and runs nothing: the device then has what it needs for
+ * the tower's operations (ks_dev_info.own_bytes), pictures take nothing more of it. */
+KS_CHECK ks_status ks_vision_prepare(ks_vision *vision, const ks_vision_limits *limits,
+                                     ks_error *err);
+
 /* Embeddings of one picture. */
 typedef struct ks_vision_embeds {
   ks_vision_plan plan;

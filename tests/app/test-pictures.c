@@ -305,6 +305,29 @@ test_restart (Fixture *f, gconstpointer family)
   g_assert_cmpstr (first, ==, second);
 }
 
+/* What is left for keys and values does not depend on what an earlier run has put on the disk: a
+ * conversation that is read again without encoding remembers what it remembered before. */
+static void
+test_room_of_cached (Fixture *f, gconstpointer family)
+{
+  g_autoptr (KsEngineOptions) options = make_options (f, family);
+  g_autoptr (KsMemoryStats) made = NULL, found = NULL;
+
+  options->budget = (ks_budget_request){.total_bytes = 64u << 20};
+  open_engine (f, options);
+  g_free (finish (f, ks_conversation_restore (f->conversation, make_turns (family, "a cat"))));
+  made = ks_conversation_dup_stats (f->conversation);
+  g_assert_cmpuint (made->pictures.n_encoded, ==, 1);
+  close_engine (f);
+  open_engine (f, options);
+  g_free (finish (f, ks_conversation_restore (f->conversation, make_turns (family, "a cat"))));
+  found = ks_conversation_dup_stats (f->conversation);
+  g_assert_cmpuint (found->pictures.n_encoded, ==, 0);
+  g_assert_cmpuint (found->kv.kv_budget_bytes, ==, made->kv.kv_budget_bytes);
+  g_assert_cmpuint (found->kv.scratch_bytes, ==, made->kv.scratch_bytes);
+  g_assert_cmpuint (found->least_bytes, ==, made->least_bytes);
+}
+
 /* Other preprocessing, or another vision model, is another embedding; a damaged file is a miss. */
 static void
 test_keys (Fixture *f, gconstpointer data)
@@ -498,6 +521,11 @@ main (int argc, char **argv)
     g_autofree char *path = g_strdup_printf ("/pictures/small-target/%s", families[i]);
 
     g_test_add (path, Fixture, families[i], set_up_alone, test_small_target, tear_down);
+  }
+  for (guint i = 0; i < G_N_ELEMENTS (families); i++) {
+    g_autofree char *path = g_strdup_printf ("/pictures/room-of-cached/%s", families[i]);
+
+    g_test_add (path, Fixture, families[i], set_up_alone, test_room_of_cached, tear_down);
   }
   add_family ("cancelled", "idefics3", test_cancelled);
   add_family ("cancelled", "qwen2.5-vl", test_cancelled);

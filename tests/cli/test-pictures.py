@@ -294,6 +294,13 @@ def thirty_pictures_fit_the_smallest_target():
     rows = [line for line in out.splitlines() if line.startswith("  picture ")]
     expect(len(rows) == 30 and all("% kept" in row for row in rows), out)
     expect(sum(line.startswith("turn ") for line in out.splitlines()) == 31, out)
+    # What it tells is what the conversation had: nothing is encoded, and still the same room is left.
+    code, out, err = run("memory", *options(family), "--budget", budget + "MiB", "--session", str(session), "--json")
+    told = json.loads(out)["memory"]
+    expect(code == 0 and told["pictures_encoded"] == 0, err)
+    expect(told["kv_budget_bytes"] == last["memory"]["kv_budget_bytes"], f"{told} {last['memory']}")
+    had, has = (m["entries"] / m["entries_seen"] for m in (last["memory"], told))
+    expect(abs(had - has) < 0.02, f"{had} kept, {has} told")
 
 
 @check

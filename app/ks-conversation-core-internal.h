@@ -38,8 +38,9 @@ struct _KsConversationCore {
   GHashTable *told_lost; /* names of files that cannot be read any more */
   gboolean at_start;     /* no text of the answer has been shown yet */
   KsPictureLoader *loader;
-  GArray *runs;    /* of KsViewRun: every view in the timeline, in its order */
-  GPtrArray *seen; /* of KsSeenPicture; replaced, never changed, when a picture is added */
+  GPtrArray *asked; /* of KsPicture: all that the request brings; NULL between requests */
+  GArray *runs;     /* of KsViewRun: every view in the timeline, in its order */
+  GPtrArray *seen;  /* of KsSeenPicture; replaced, never changed, when a picture is added */
   KsAnswerInfo answer;
   GMutex lock;
   KsMemoryStats *shown_stats; /* under lock */
@@ -65,6 +66,9 @@ gboolean ks_core_read_turns (KsConversationCore *core, KsEngine *engine, KsEngin
                              const char *system, GPtrArray *turns, GError **error);
 
 /* --- ks-conversation-look.c --- */
+/* With eyes a model is there under a target that is too small as well: refuses what is asked, with
+ * a target that works for all of it. */
+gboolean ks_core_check_target (KsConversationCore *core, KsEngineJob *job, GError **error);
 /* Once for each name: its file cannot be read any more. */
 void ks_core_tell_lost (KsConversationCore *core, KsEngineJob *job, const char *name);
 /* Sees to it that every picture of a turn was encoded, and says how each stands in its message:

@@ -367,10 +367,14 @@ set_entries (KsConversationCore *core, guint64 entries, GError **error)
 static gboolean
 fail_total (guint64 total_bytes, guint64 least_bytes, GError **error)
 {
+  char asked[KS_BUDGET_TEXT_BYTES], needed[KS_BUDGET_TEXT_BYTES];
+
+  ks_budget_format_bytes (total_bytes, KS_BUDGET_DOWN, asked);
+  ks_budget_format_bytes (least_bytes, KS_BUDGET_UP, needed);
   g_set_error (error, KS_ENGINE_ERROR, KS_ERR_BUDGET,
-               "a memory target of %.1f MiB is too small for this model with its eyes and the "
-               "pictures it has read: set at least %.1f MiB",
-               (double)total_bytes / 1048576.0, (double)(least_bytes / 104858 + 1) / 10.0);
+               "a memory target of %s is too small for this model with its eyes and the pictures "
+               "it has read: set at least %s",
+               asked, needed);
   return FALSE;
 }
 

@@ -73,32 +73,103 @@ decode (Looking *looking, KsPictureRgb *rgb, GError **error)
                                  ks_engine_job_get_cancellable (looking->job), rgb, error);
 }
 
-/* Only a target for everything limits it. */
+/* --- room --- */
+
+static guint64
+count_least (KsConversationCore *core, const KsSightRoom *room)
+{
+  return ks_timeline_get_least_total_budget (core->tl) -
+         ks_model_get_repacked_bytes (core->setup->model) +
+         ks_sight_count_needed_bytes (core->setup->sight, room);
+}
+
+/* A picture that cannot be read is told when its turn comes. */
 static gboolean
-book_room (KsConversationCore *core, const KsPicture *picture, const ks_vision_plan *plan,
-           GError **error)
+find_plan (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture,
+           ks_vision_plan *out)
+{
+  KsSight *sight = core->setup->sight;
+  KsPictureRgb rgb = {0};
+  double time_s;
+  gboolean ok;
+
+  if (ks_sight_find_plan (sight, picture, out, &time_s))
+    return TRUE;
+  ok = ks_picture_loader_load (core->loader, picture, ks_engine_job_get_cancellable (job), &rgb,
+                               NULL) &&
+       ks_sight_make_plan (sight, picture, &rgb, out, NULL);
+  ks_picture_rgb_clear (&rgb);
+  return ok;
+}
+
+/* Names the target under which everything that is asked can be read. */
+static gboolean
+refuse_target (KsConversationCore *core, KsEngineJob *job, GError **error)
 {
   KsEngineSetup *setup = core->setup;
-  guint64 total_bytes = setup->request.total_bytes, least_bytes;
-  guint64 needed_bytes = ks_sight_count_needed_bytes (setup->sight, plan);
+  KsSightRoom room = ks_sight_get_room (setup->sight);
+  char asked[KS_BUDGET_TEXT_BYTES], needed[KS_BUDGET_TEXT_BYTES];
+  const char *largest = NULL;
 
-  if (total_bytes == 0 || needed_bytes <= ks_sight_get_needed_bytes (setup->sight)) {
-    ks_sight_book (setup->sight, plan);
+  for (guint i = 0; core->asked != NULL && i < core->asked->len; i++) {
+    const KsPicture *picture = g_ptr_array_index (core->asked, i);
+    guint64 before = ks_sight_count_needed_bytes (setup->sight, &room);
+    ks_vision_plan plan;
+
+    if (!ks_core_check_cancelled (job, error))
+      return FALSE;
+    if (!find_plan (core, job, picture, &plan))
+      continue;
+    ks_sight_widen_room (setup->sight, &plan, &room);
+    if (ks_sight_count_needed_bytes (setup->sight, &room) > before)
+      largest = picture->name;
+  }
+  ks_budget_format_bytes (setup->request.total_bytes, KS_BUDGET_DOWN, asked);
+  ks_budget_format_bytes (ks_engine_setup_count_working_target (setup, count_least (core, &room)),
+                          KS_BUDGET_DOWN, needed);
+  if (largest != NULL)
+    g_set_error (error, KS_ENGINE_ERROR, KS_ERR_BUDGET,
+                 "%s does not fit a memory target of %s: set at least %s, or a smaller largest "
+                 "size for pictures",
+                 largest, asked, needed);
+  else
+    g_set_error (error, KS_ENGINE_ERROR, KS_ERR_BUDGET,
+                 "a memory target of %s is too small for this model with its eyes: set at least %s",
+                 asked, needed);
+  return FALSE;
+}
+
+gboolean
+ks_core_check_target (KsConversationCore *core, KsEngineJob *job, GError **error)
+{
+  const KsEngineSetup *setup = core->setup;
+  guint64 total_bytes = setup->request.total_bytes;
+
+  return setup->sight == NULL || total_bytes == 0 || total_bytes >= setup->plan.least_bytes ||
+         refuse_target (core, job, error);
+}
+
+/* Only a target for everything limits it. */
+static gboolean
+book_room (KsConversationCore *core, KsEngineJob *job, const ks_vision_plan *plan, GError **error)
+{
+  KsSight *sight = core->setup->sight;
+  guint64 total_bytes = core->setup->request.total_bytes;
+  KsSightRoom room = ks_sight_get_room (sight);
+
+  ks_sight_widen_room (sight, plan, &room);
+  if (total_bytes == 0 ||
+      ks_sight_count_needed_bytes (sight, &room) <= ks_sight_get_needed_bytes (sight)) {
+    ks_sight_book (sight, &room);
     return TRUE;
   }
-  least_bytes = ks_timeline_get_least_total_budget (core->tl) -
-                ks_model_get_repacked_bytes (setup->model) + needed_bytes;
-  if (total_bytes < least_bytes) {
-    g_set_error (error, KS_ENGINE_ERROR, KS_ERR_BUDGET,
-                 "%s does not fit a memory target of %.1f MiB: set at least %.1f MiB, or a "
-                 "smaller largest size for pictures",
-                 picture->name, (double)total_bytes / 1048576.0,
-                 (double)(least_bytes / 104858 + 1) / 10.0);
-    return FALSE;
-  }
-  ks_sight_book (setup->sight, plan);
+  if (total_bytes < count_least (core, &room))
+    return refuse_target (core, job, error);
+  ks_sight_book (sight, &room);
   return ks_core_set_total (core, total_bytes, error);
 }
+
+/* --- encoding --- */
 
 /* Decodes and encodes; the result is kept. */
 static const ks_vision_embeds *
@@ -114,7 +185,7 @@ encode (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture, GE
   ks_vision_hooks hooks = {.stop = stop_requested, .progress = encode_progress, .user = &looking};
 
   if (decode (&looking, &rgb, error) && ks_sight_make_plan (sight, picture, &rgb, &plan, error) &&
-      book_room (core, picture, &plan, error))
+      book_room (core, job, &plan, error))
     embeds = ks_sight_encode (sight, picture, &rgb, &plan, &hooks, error);
   end_looking (&looking);
   ks_picture_rgb_clear (&rgb);
@@ -137,7 +208,7 @@ ks_core_get_embeds (KsConversationCore *core, KsEngineJob *job, const KsPicture 
 
   if (!ks_sight_find_plan (sight, picture, &plan, &time_s))
     return encode (core, job, picture, error) != NULL ? ks_sight_find (sight, picture) : NULL;
-  if (!book_room (core, picture, &plan, error))
+  if (!book_room (core, job, &plan, error))
     return NULL;
   embeds = ks_sight_find (sight, picture);
   return embeds != NULL ? embeds : encode (core, job, picture, error);
@@ -170,13 +241,13 @@ look_at (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture, g
   gboolean ok;
 
   if (ks_sight_find_plan (sight, picture, out_plan, out_time_s))
-    return book_room (core, picture, out_plan, error);
+    return book_room (core, job, out_plan, error);
   if (ahead || ks_sight_has_disk (sight))
     return encode (core, job, picture, error) != NULL &&
            ks_sight_find_plan (sight, picture, out_plan, out_time_s); /* the newest is kept */
   ok = decode (&looking, &rgb, error) &&
        ks_sight_make_plan (sight, picture, &rgb, out_plan, error) &&
-       book_room (core, picture, out_plan, error);
+       book_room (core, job, out_plan, error);
   end_looking (&looking);
   *out_time_s = rgb.time_s;
   ks_picture_rgb_clear (&rgb);

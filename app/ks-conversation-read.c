@@ -333,7 +333,8 @@ encode_messages (KsConversationCore *core, KsEngineJob *job, uint32_t options, c
   messages[n] = (ks_chat_message){
       .role = KS_ROLE_USER, .text = turn->message, .n_bytes = strlen (turn->message)};
   if (turn->pictures->len == 0)
-    return ks_error_check (ks_chat_encode (tmpl, tok, messages, n + 1, options, ids, &err), &err,
+    return ks_core_check_target (core, job, error) &&
+           ks_error_check (ks_chat_encode (tmpl, tok, messages, n + 1, options, ids, &err), &err,
                            error);
   messages[n].visuals = visuals;
   messages[n].n_visual = turn->pictures->len;
@@ -399,6 +400,7 @@ ks_core_read_message (KsConversationCore *core, KsEngine *engine, KsEngineJob *j
   gboolean ok;
 
   ks_token_list_init (&ids, core->setup->alloc);
+  core->asked = turn->pictures;
   ok = drop_unread (core, engine, job, error) &&
        encode_turn (core, job, ks_timeline_get_seen (core->tl) == 0, system, turn, number, &ids,
                     runs, error) &&
@@ -415,6 +417,7 @@ ks_core_read_message (KsConversationCore *core, KsEngine *engine, KsEngineJob *j
     ks_timeline_set_turn (core->tl, (uint16_t)number, 0);
     ok = read_tokens (core, engine, job, &span, 0, span.n, error);
   }
+  core->asked = NULL;
   if (ok)
     open_answer (core, &ids, begin);
   ks_token_list_done (&ids);
@@ -485,13 +488,18 @@ ks_core_read_turns (KsConversationCore *core, KsEngine *engine, KsEngineJob *job
                     const char *system, GPtrArray *turns, GError **error)
 {
   g_autoptr (GArray) runs = ks_core_new_runs ();
+  g_autoptr (GPtrArray) asked = g_ptr_array_new ();
   g_autofree guint32 *begins = g_new0 (guint32, turns->len), *ends = g_new0 (guint32, turns->len);
   Script script = {.runs = runs, .begins = begins, .ends = ends};
   gboolean ok;
 
+  for (guint i = 0; i < turns->len; i++)
+    g_ptr_array_extend (asked, ((KsTurnText *)g_ptr_array_index (turns, i))->pictures, NULL, NULL);
   ks_token_list_init (&script.ids, core->setup->alloc);
+  core->asked = asked;
   ok = write_script (core, job, system, turns, &script, error) &&
        read_script (core, engine, job, &script, turns->len, error);
+  core->asked = NULL;
   if (ok) {
     core->turn = turns->len;
     core->answer_open = TRUE;

@@ -4,12 +4,14 @@
 #include "app/ks-engine-setup.h"
 
 #include "app/ks-error.h"
+#include "engine/graph.h"
 
 #define DEFAULT_CHUNK 128u
 #define DEFAULT_BUFFER 32u
 #define BUFFER_PART 32u /* decoding holds up to 1/32 more than K for a while */
 #define DEFAULT_PAGE_ENTRIES 16u
 #define SPARE_PART 8u /* of what a target leaves, for embeddings in memory */
+#define MIB ((guint64)1 << 20)
 #define DEFAULT_EMBED_BYTES ((guint64)64 << 20)
 
 KsEngineOptions *
@@ -231,6 +233,53 @@ make_plan (KsEngineSetup *setup, const ks_budget_request *wanted, ks_budget_plan
   return TRUE;
 }
 
+/* For what was asked; with eyes at least for what works (see ks_engine_setup_new). */
+static gboolean
+make_own_plan (KsEngineSetup *setup, ks_budget_plan *out, GError **error)
+{
+  ks_budget_request request = {.entries = 1};
+
+  if (setup->sight == NULL || setup->request.total_bytes == 0)
+    return make_plan (setup, &setup->request, out, error);
+  if (!make_plan (setup, &request, out, error))
+    return FALSE;
+  request = setup->request;
+  request.total_bytes = MAX (request.total_bytes, out->least_bytes);
+  return make_plan (setup, &request, out, error);
+}
+
+static guint64
+count_pass_bytes (const KsEngineSetup *setup, guint chunk)
+{
+  return ks_graph_count_scratch_bytes (setup->model, setup->gate, chunk, chunk > 1 ? 2 : 1);
+}
+
+guint64
+ks_engine_setup_count_working_target (const KsEngineSetup *setup, guint64 least_bytes)
+{
+  ks_budget_request request = {0};
+  guint64 total_bytes = least_bytes;
+
+  g_return_val_if_fail (setup != NULL, 0);
+  if (setup->sight != NULL) {
+    request.other_bytes = ks_sight_get_weight_bytes (setup->sight);
+    request.view_tok = ks_sight_get_view_tok (setup->sight);
+  }
+  for (;;) {
+    guint64 tenths = (total_bytes * 10 + MIB - 1) / MIB, needed_bytes;
+    guint chunk;
+
+    request.total_bytes = total_bytes = (tenths * MIB + 9) / 10;
+    chunk = ks_budget_find_chunk (setup->model, setup->gate, &setup->layout, &request, setup->chunk,
+                                  setup->buffer);
+    needed_bytes =
+        least_bytes + count_pass_bytes (setup, chunk) - count_pass_bytes (setup, setup->plan.chunk);
+    if (needed_bytes <= total_bytes)
+      return total_bytes;
+    total_bytes = needed_bytes;
+  }
+}
+
 guint64
 ks_engine_setup_get_useful_entries (const KsEngineSetup *setup)
 {
@@ -276,7 +325,7 @@ open_pool (KsEngineSetup *setup, const KsEngineOptions *options, GError **error)
   setup->request = options->budget;
   setup->chunk = chunk;
   setup->buffer = buffer;
-  if (!make_plan (setup, &options->budget, &setup->plan, error) || !count_useful (setup, error))
+  if (!make_own_plan (setup, &setup->plan, error) || !count_useful (setup, error))
     return FALSE;
   setup->fixed_entries = options->budget.entries > 0;
   setup->fixed_buffer = options->buffer > 0;
@@ -381,7 +430,7 @@ plan_again (KsEngineSetup *setup, GError **error)
   ks_budget_plan plan = {0};
   ks_error err = {0};
 
-  if (!make_plan (setup, &setup->request, &plan, error) ||
+  if (!make_own_plan (setup, &plan, error) ||
       !ks_error_check (ks_kv_pool_set_budget (setup->pool, plan.kv_bytes, &err), &err, error))
     return FALSE;
   setup->plan = plan;

@@ -62,7 +62,7 @@ typedef struct {
   guint chunk, buffer;             /* as asked for; the plan may have less */
   ks_compute_mode mode;
   gboolean no_repack;
-  ks_budget_request request; /* what the plan is for */
+  ks_budget_request request; /* what the plan is for; with eyes its total may be less than works */
   guint64 useful_bytes;      /* what everything but a copy of the weights takes when
                                 ks_engine_setup_get_useful_entries are kept */
   guint64 copy_room;         /* of the last copy */
@@ -71,8 +71,9 @@ typedef struct {
   GPtrArray *notices; /* sentences to tell the user once */
 } KsEngineSetup;
 
-/* Without a copy of the weights yet.  NULL and error: the engine's own sentence (KS_ENGINE_ERROR).
- */
+/* Without a copy of the weights yet.  A model with eyes is loaded under a total that is too small
+ * as well: what a message needs is known when it is asked, and one refusal shall name it. NULL and
+ * error: the engine's own sentence (KS_ENGINE_ERROR). */
 KsEngineSetup *ks_engine_setup_new (const KsEngineOptions *options, GError **error);
 /* Every timeline must be gone. */
 void ks_engine_setup_free (KsEngineSetup *setup);
@@ -87,6 +88,9 @@ guint64 ks_engine_setup_get_needed_bytes (const KsEngineSetup *setup);
  * eyes take of the target in all. */
 guint64 ks_engine_setup_share_spare (KsEngineSetup *setup, guint64 total_bytes,
                                      guint64 least_bytes);
+/* The target to name where least_bytes are needed with passes as long as the plan has them: under a
+ * larger one they may be longer, and take more.  Whole tenths of a mebibyte. */
+guint64 ks_engine_setup_count_working_target (const KsEngineSetup *setup, guint64 least_bytes);
 /* While no timeline is open: room that pictures had taken goes back to keys and values. */
 gboolean ks_engine_setup_forget_pictures (KsEngineSetup *setup, GError **error);
 

@@ -14,7 +14,7 @@ struct _KsSight {
   gboolean has_disk;
   char *key_base; /* model and preprocessing */
   guint64 quota_bytes, spare_bytes;
-  guint64 scratch_bytes, embed_bytes; /* of the largest picture so far */
+  KsSightRoom room; /* of the largest picture so far */
 };
 
 static void
@@ -138,25 +138,35 @@ count_scratch (const KsSight *sight, const ks_vision_plan *plan)
 }
 
 guint64
-ks_sight_get_needed_bytes (const KsSight *sight)
+ks_sight_count_needed_bytes (const KsSight *sight, const KsSightRoom *room)
 {
-  return ks_sight_get_weight_bytes (sight) + sight->scratch_bytes + sight->embed_bytes;
+  return ks_sight_get_weight_bytes (sight) + room->scratch_bytes + room->embed_bytes;
 }
 
 guint64
-ks_sight_count_needed_bytes (const KsSight *sight, const ks_vision_plan *plan)
+ks_sight_get_needed_bytes (const KsSight *sight)
 {
-  guint64 scratch_bytes = count_scratch (sight, plan);
+  return ks_sight_count_needed_bytes (sight, &sight->room);
+}
 
-  return ks_sight_get_weight_bytes (sight) + MAX (sight->scratch_bytes, scratch_bytes) +
-         MAX (sight->embed_bytes, count_embeds (sight, plan));
+KsSightRoom
+ks_sight_get_room (const KsSight *sight)
+{
+  return sight->room;
+}
+
+void
+ks_sight_widen_room (const KsSight *sight, const ks_vision_plan *plan, KsSightRoom *room)
+{
+  room->scratch_bytes = MAX (room->scratch_bytes, count_scratch (sight, plan));
+  room->embed_bytes = MAX (room->embed_bytes, count_embeds (sight, plan));
 }
 
 /* Before the first picture nothing is set aside. */
 static guint64
 get_spare_bytes (const KsSight *sight)
 {
-  return sight->embed_bytes > 0 ? MIN (sight->quota_bytes, sight->spare_bytes) : 0;
+  return sight->room.embed_bytes > 0 ? MIN (sight->quota_bytes, sight->spare_bytes) : 0;
 }
 
 guint64
@@ -170,28 +180,27 @@ ks_sight_get_used_bytes (const KsSight *sight)
 {
   guint64 memory_bytes = ks_embed_cache_get_counts (sight->cache).memory_bytes;
 
-  return ks_sight_get_needed_bytes (sight) + MAX (memory_bytes, sight->embed_bytes) -
-         sight->embed_bytes;
+  return ks_sight_get_needed_bytes (sight) + MAX (memory_bytes, sight->room.embed_bytes) -
+         sight->room.embed_bytes;
 }
 
 static void
 set_cache_room (KsSight *sight)
 {
-  ks_embed_cache_set_room (sight->cache, sight->embed_bytes + get_spare_bytes (sight));
+  ks_embed_cache_set_room (sight->cache, sight->room.embed_bytes + get_spare_bytes (sight));
 }
 
 void
-ks_sight_book (KsSight *sight, const ks_vision_plan *plan)
+ks_sight_book (KsSight *sight, const KsSightRoom *room)
 {
-  sight->scratch_bytes = MAX (sight->scratch_bytes, count_scratch (sight, plan));
-  sight->embed_bytes = MAX (sight->embed_bytes, count_embeds (sight, plan));
+  sight->room = *room;
   set_cache_room (sight);
 }
 
 void
 ks_sight_forget_room (KsSight *sight)
 {
-  sight->scratch_bytes = sight->embed_bytes = 0;
+  sight->room = (KsSightRoom){0};
   set_cache_room (sight);
   ks_embed_cache_make_room (sight->cache, 1); /* not even the last one is paid for now */
 }

@@ -22,6 +22,11 @@ typedef struct {
   guint64 memory_quota_bytes; /* for embeddings in memory */
 } KsSightOptions;
 
+/* Of the largest picture: while it is encoded, and what comes of it. */
+typedef struct {
+  guint64 scratch_bytes, embed_bytes;
+} KsSightRoom;
+
 /* Errors: the engine's sentences, also that the file does not belong to the model. */
 KsSight *ks_sight_open (ks_alloc *alloc, ks_backend *be, const ks_model *model,
                         const KsSightOptions *options, GError **error);
@@ -33,15 +38,18 @@ guint ks_sight_get_view_tok (const KsSight *sight);
 guint64 ks_sight_get_weight_bytes (const KsSight *sight);
 /* What there has to be: weights, and room for the largest picture so far. */
 guint64 ks_sight_get_needed_bytes (const KsSight *sight);
-/* The same with room for a picture of this plan: as if it had to be encoded, so that what is left
- * for keys and values does not depend on what was kept of earlier runs. */
-guint64 ks_sight_count_needed_bytes (const KsSight *sight, const ks_vision_plan *plan);
+/* Room that pictures take: what is booked; widened for a picture of a plan, as if it had to be
+ * encoded, so that what is left for keys and values does not depend on what was kept of earlier
+ * runs; and the whole with the weights. */
+KsSightRoom ks_sight_get_room (const KsSight *sight);
+void ks_sight_widen_room (const KsSight *sight, const ks_vision_plan *plan, KsSightRoom *room);
+guint64 ks_sight_count_needed_bytes (const KsSight *sight, const KsSightRoom *room);
 /* Everything that the memory target pays for: with what is spared for more embeddings. */
 guint64 ks_sight_get_device_bytes (const KsSight *sight);
 /* The same with the embeddings that are there in place of the room for them. */
 guint64 ks_sight_get_used_bytes (const KsSight *sight);
 /* Books that; it is not given back before ks_sight_forget_room. */
-void ks_sight_book (KsSight *sight, const ks_vision_plan *plan);
+void ks_sight_book (KsSight *sight, const KsSightRoom *room);
 void ks_sight_forget_room (KsSight *sight);
 /* Bytes that may be spared, once there are pictures; the quota is the most. */
 void ks_sight_set_spare_bytes (KsSight *sight, guint64 n_bytes);

@@ -9,6 +9,7 @@
 #include "engine/model-internal.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -127,13 +128,6 @@ fill(const frame *f, uint32_t chunk, uint64_t n_page, uint64_t kv_bytes, ks_budg
   plan->n_keep = ks_kv_entries_for_pages(f->layout, n_page, chunk);
 }
 
-/* Mebibytes to the next tenth above, so that the number works when it is typed. */
-static double
-mebibytes(uint64_t bytes)
-{
-  return (double)((bytes * 10 + ((uint64_t)1 << 20) - 1) >> 20) / 10.0;
-}
-
 /* The smallest total that works. */
 static uint64_t
 least_total(const frame *f)
@@ -145,33 +139,53 @@ least_total(const frame *f)
 }
 
 static ks_status
-plan_total(const frame *f, uint64_t total_bytes, uint32_t chunk, ks_budget_plan *plan,
-           ks_error *err)
+fail_total(const frame *f, uint64_t total_bytes, uint64_t least, ks_error *err)
 {
-  const uint64_t n_min = smallest_pages(f), page_bytes = f->layout->page_bytes;
-  const uint64_t scratch_min = pass_bytes(f, f->least_chunk), least = least_total(f);
+  char asked[KS_BUDGET_TEXT_BYTES], taken[KS_BUDGET_TEXT_BYTES], needed[KS_BUDGET_TEXT_BYTES];
 
-  if (total_bytes < least)
-    return ks_fail(err, KS_ERR_BUDGET,
-                   "a memory target of %.1f MiB is too small: this model takes %.1f MiB before it "
-                   "remembers anything; set at least %.1f MiB",
-                   (double)total_bytes / 1048576.0, mebibytes(f->fixed_bytes + scratch_min),
-                   mebibytes(least));
+  ks_budget_format_bytes(total_bytes, KS_BUDGET_DOWN, asked);
+  ks_budget_format_bytes(f->fixed_bytes + pass_bytes(f, f->least_chunk), KS_BUDGET_UP, taken);
+  ks_budget_format_bytes(least, KS_BUDGET_UP, needed);
+  return ks_fail(err, KS_ERR_BUDGET,
+                 "a memory target of %s is too small: this model takes %s before it remembers "
+                 "anything; set at least %s",
+                 asked, taken, needed);
+}
+
+/* The longest passes that leave the most of the pages to what is remembered, and those pages. */
+static uint32_t
+find_chunk(const frame *f, uint64_t total_bytes, uint32_t chunk, uint64_t *out_kv_bytes)
+{
   for (;;) {
     const uint64_t used = f->fixed_bytes + pass_bytes(f, chunk);
     const uint64_t left = total_bytes > used ? total_bytes - used : 0;
     const uint64_t kv_bytes = ks_budget_get_kv_bytes(f->layout, left);
-    const uint64_t n_page = kv_bytes / page_bytes;
-    const uint32_t fits = ks_budget_pick_chunk(f->layout, n_page, 0, chunk, f->least_chunk);
+    const uint32_t fits =
+        ks_budget_pick_chunk(f->layout, kv_bytes / f->layout->page_bytes, 0, chunk, f->least_chunk);
 
     if (fits == chunk) {
-      /* With the shortest chunk the test above says that at least this much is there. */
-      fill(f, chunk, n_page > n_min ? n_page : n_min,
-           n_page > n_min ? kv_bytes : round_up(n_min * page_bytes), plan);
-      return KS_OK;
+      *out_kv_bytes = kv_bytes;
+      return chunk;
     }
     chunk = fits;
   }
+}
+
+static ks_status
+plan_total(const frame *f, uint64_t total_bytes, uint32_t chunk, ks_budget_plan *plan,
+           ks_error *err)
+{
+  const uint64_t n_min = smallest_pages(f), least = least_total(f);
+  uint64_t kv_bytes, n_page;
+
+  if (total_bytes < least)
+    return fail_total(f, total_bytes, least, err);
+  chunk = find_chunk(f, total_bytes, chunk, &kv_bytes);
+  n_page = kv_bytes / f->layout->page_bytes;
+  /* With the shortest chunk the test above says that at least this much is there. */
+  fill(f, chunk, n_page > n_min ? n_page : n_min,
+       n_page > n_min ? kv_bytes : round_up(n_min * f->layout->page_bytes), plan);
+  return KS_OK;
 }
 
 static ks_status
@@ -180,11 +194,15 @@ plan_kv(const frame *f, uint64_t kv_bytes, uint32_t chunk, ks_budget_plan *plan,
   const uint64_t n_min = smallest_pages(f), whole_bytes = kv_bytes / UNIT * UNIT;
   const uint64_t n_page = whole_bytes / f->layout->page_bytes;
 
-  if (n_page < n_min)
+  if (n_page < n_min) {
+    char asked[KS_BUDGET_TEXT_BYTES], needed[KS_BUDGET_TEXT_BYTES];
+
+    ks_budget_format_bytes(kv_bytes, KS_BUDGET_DOWN, asked);
+    ks_budget_format_bytes(round_up(n_min * f->layout->page_bytes), KS_BUDGET_UP, needed);
     return ks_fail(err, KS_ERR_BUDGET,
-                   "%.1f MiB for keys and values are too few for this model; set at least %.1f MiB",
-                   (double)kv_bytes / 1048576.0,
-                   mebibytes(round_up(n_min * f->layout->page_bytes)));
+                   "%s for keys and values are too few for this model; set at least %s", asked,
+                   needed);
+  }
   fill(f, ks_budget_pick_chunk(f->layout, n_page, 0, chunk, f->least_chunk), n_page, whole_bytes,
        plan);
   return KS_OK;
@@ -227,19 +245,44 @@ plan_open(const frame *f, uint32_t chunk, ks_budget_plan *plan)
   fill(f, chunk, n_page, round_up(n_page * f->layout->page_bytes), plan);
 }
 
+static frame
+make_frame(const ks_model *model, const ks_gate *gate, const ks_kv_layout *layout,
+           const ks_budget_request *request, uint32_t buffer)
+{
+  const uint64_t gate_bytes = gate != NULL ? ks_gate_get_bytes(gate) : 0;
+
+  return (frame){.model = model,
+                 .layout = layout,
+                 .gate = gate,
+                 .n_stream = (uint64_t)layout->n_layer * layout->n_kv_head,
+                 .fixed_bytes =
+                     ks_model_get_weight_bytes(model) + gate_bytes + request->other_bytes,
+                 .buffer = buffer,
+                 .least_chunk = request->view_tok > buffer ? request->view_tok : buffer};
+}
+
+uint32_t
+ks_budget_find_chunk(const ks_model *model, const ks_gate *gate, const ks_kv_layout *layout,
+                     const ks_budget_request *request, uint32_t chunk, uint32_t buffer)
+{
+  const ks_backend *be = ks_model_get_backend(model);
+  frame f = make_frame(model, gate, layout, request, buffer);
+  uint64_t kv_bytes;
+  ks_dev_info info;
+
+  memset(&info, 0, sizeof(info));
+  be->t->get_info(be->dev, &info);
+  f.own_bytes = info.own_bytes;
+  return find_chunk(&f, request->total_bytes, chunk > f.least_chunk ? chunk : f.least_chunk,
+                    &kv_bytes);
+}
+
 ks_status
 ks_budget_make_plan(const ks_model *model, const ks_gate *gate, const ks_kv_layout *layout,
                     const ks_budget_request *request, uint32_t chunk, uint32_t buffer,
                     ks_budget_plan *out, ks_error *err)
 {
-  const uint64_t gate_bytes = gate != NULL ? ks_gate_get_bytes(gate) : 0;
-  frame f = {.model = model,
-             .layout = layout,
-             .gate = gate,
-             .n_stream = (uint64_t)layout->n_layer * layout->n_kv_head,
-             .fixed_bytes = ks_model_get_weight_bytes(model) + gate_bytes + request->other_bytes,
-             .buffer = buffer,
-             .least_chunk = request->view_tok > buffer ? request->view_tok : buffer};
+  frame f = make_frame(model, gate, layout, request, buffer);
   const int n_set = (request->total_bytes > 0) + (request->kv_bytes > 0) + (request->entries > 0);
   ks_budget_plan plan;
   ks_status st = KS_OK;
@@ -271,12 +314,27 @@ ks_budget_make_plan(const ks_model *model, const ks_gate *gate, const ks_kv_layo
     return st;
   plan.least_bytes = least_total(&f);
   plan.weight_bytes = ks_model_get_weight_bytes(model);
-  plan.gate_bytes = gate_bytes;
+  plan.gate_bytes = gate != NULL ? ks_gate_get_bytes(gate) : 0;
   plan.other_bytes = request->other_bytes;
   plan.total_bytes = f.fixed_bytes + plan.scratch_bytes + plan.kv_bytes;
   plan.entries_per_stream = (double)plan.n_keep / (double)f.n_stream;
   *out = plan;
   return KS_OK;
+}
+
+void
+ks_budget_format_bytes(uint64_t n_bytes, ks_budget_rounding rounding,
+                       char out[KS_BUDGET_TEXT_BYTES])
+{
+  const bool is_small = n_bytes <= ((uint64_t)1 << 20) / 10;
+  const uint32_t shift = is_small ? 10 : 20;
+  const uint64_t unit = (uint64_t)1 << shift;
+  const uint64_t whole = n_bytes >> shift, rest = n_bytes & (unit - 1);
+  const uint64_t tenths =
+      whole * 10 + ((rest * 10 + (rounding == KS_BUDGET_UP ? unit - 1 : 0)) >> shift);
+
+  snprintf(out, KS_BUDGET_TEXT_BYTES, "%llu.%llu %s", (unsigned long long)(tenths / 10),
+           (unsigned long long)(tenths % 10), is_small ? "KiB" : "MiB");
 }
 
 /* Bytes of a unit's name, 0 for none of ours.  A bare letter means the binary unit. */

@@ -39,6 +39,11 @@ KS_CHECK ks_status ks_budget_make_plan(const ks_model *model, const ks_gate *gat
                                        const ks_kv_layout *layout, const ks_budget_request *request,
                                        uint32_t chunk, uint32_t buffer, ks_budget_plan *out,
                                        ks_error *err);
+/* Tokens of a pass that the plan for request->total_bytes has.  For targets that are only thought
+ * of: a plan must have been made before, nothing is recorded on the device. */
+uint32_t ks_budget_find_chunk(const ks_model *model, const ks_gate *gate,
+                              const ks_kv_layout *layout, const ks_budget_request *request,
+                              uint32_t chunk, uint32_t buffer);
 /* Bytes of pages, whole units of the range, that bytes pay for together with what ranks their
  * entries; and what ranks the entries of n_page pages. */
 uint64_t ks_budget_get_kv_bytes(const ks_kv_layout *layout, uint64_t bytes);
@@ -52,5 +57,11 @@ uint32_t ks_budget_pick_chunk(const ks_kv_layout *layout, uint64_t n_page, uint6
                               uint32_t chunk, uint32_t buffer);
 /* "160MiB", "1.5 GiB", "24000000": bytes.  KS_ERR_ARG with a sentence. */
 KS_CHECK ks_status ks_budget_parse_bytes(const char *text, uint64_t *out, ks_error *err);
+/* "2.3 MiB" for sentences, below a tenth of it "37.5 KiB".  KS_BUDGET_UP: to the next tenth above,
+ * so that the amount works when it is typed; KS_BUDGET_DOWN: to the one below. */
+typedef enum ks_budget_rounding { KS_BUDGET_UP, KS_BUDGET_DOWN } ks_budget_rounding;
+#define KS_BUDGET_TEXT_BYTES 32u
+void ks_budget_format_bytes(uint64_t n_bytes, ks_budget_rounding rounding,
+                            char out[KS_BUDGET_TEXT_BYTES]);
 
 KS_END_DECLS

@@ -36,6 +36,13 @@ def ask(family, *more):
     return json.loads(out)
 
 
+def find_least(family, *images, asked="1MiB"):
+    """The target that the refusal of a smaller one names."""
+    code, _, err = run("ask", *options(family), "--budget", asked, "--max-tokens", "2", *images, "?")
+    expect(code == 3, f"{code} {err}")
+    return err.rsplit("at least ", 1)[1].split(" MiB")[0] + "MiB"
+
+
 @check
 def every_family_answers_about_a_picture():
     """The tower beside the model is found; the picture's tokens are counted as a picture's."""
@@ -77,17 +84,29 @@ def two_pictures_stand_in_one_message():
 @check
 def without_a_session_a_tight_target_encodes_each_picture_once():
     """Nothing is kept on the disk then, and memory has room for the embeddings of one picture only."""
-    names = [item for i in range(4) for item in ("--image", case("qwen3-vl", f"img{i % 2}.png"))][:4]
-    budget = "1"
-    for _ in range(5):
-        code, out, err = run("ask", *options("qwen3-vl"), "--json", "--max-tokens", "2", "--budget", budget + "MiB",
-                             *names, "Which?")
-        if code != 3:
-            break
-        budget = err.rsplit("at least ", 1)[1].split(" MiB")[0]
+    names = [item for i in range(4) for item in ("--image", case("qwen3-vl", f"img{i % 2}.png"))]
+    code, out, err = run("ask", *options("qwen3-vl"), "--json", "--max-tokens", "2", "--budget",
+                         find_least("qwen3-vl", *names), *names, "Which?")
     expect(code == 0, err)
     memory = json.loads(out)["memory"]
     expect(memory["pictures_encoded"] == 2, f"{memory['pictures_encoded']} encoded")
+
+
+@check
+def one_refusal_names_a_target_that_works():
+    """For all that is asked, its largest picture too; from far below, and from where text alone would work."""
+    for family in FAMILIES:
+        images = [item for i in range(2) for item in ("--image", case(family, f"img{i}.png"))]
+        least = find_least(family, *images)
+        text = find_least(family)
+        expect(float(text[:-3]) < float(least[:-3]), f"{family}: {text} {least}")
+        for budget in (least, find_least(family, *images, asked=text)):
+            code, _, err = run("ask", *options(family), "--max-tokens", "2", "--budget", budget, *images, "?")
+            expect(code == 0, f"{family} at {budget}: {err}")
+        code, _, err = run("ask", *options(family), "--max-tokens", "2", "--budget", text, "?")
+        expect(code == 0, f"{family} at {text}: {err}")
+    code, _, err = run("ask", *options("qwen3-vl"), "--budget", "40KiB", "?")
+    expect(code == 3 and "40.0 KiB" in err, err)
 
 
 @check
@@ -264,38 +283,30 @@ def thirty_pictures_fit_the_smallest_target():
     tells what is left of each."""
     family = "qwen3-vl"
     clear("embeddings")  # of other checks: the first picture has to be encoded
-    code, _, err = run("ask", *options(family), "--session", "new", "--budget", "1MiB", "--image",
-                       case(family, "img0.png"), "?")
-    expect(code == 3, err)
-    # The sentences name what is needed, until it is enough.
-    budget = err.rsplit("at least ", 1)[1].split(" MiB")[0]
-    for _ in range(3):
-        code, out, err = run("ask", *options(family), "--session", "new", "--json", "--max-tokens", "2", "--budget",
-                             budget + "MiB", "--image", case(family, "img0.png"), "?")
-        if code != 3:
-            break
-        budget = err.rsplit("at least ", 1)[1].split(" MiB")[0].split(",")[0]
+    budget = find_least(family, "--image", case(family, "img0.png"))
+    code, out, err = run("ask", *options(family), "--session", "new", "--json", "--max-tokens", "2", "--budget", budget,
+                         "--image", case(family, "img0.png"), "?")
     expect(code == 0, err)
     lines = [f"/image {case(family, f'img{i % 2}.png')}\n" f"number {i}\n" for i in range(1, 30)] + ["And the first?\n"]
     session = json.loads(out)["session"]["id"]
     code, out, err = run("chat", *options(family), "--session", str(session), "--json", "--max-tokens", "2", "--budget",
-                         budget + "MiB", stdin="".join(lines).encode())
+                         budget, stdin="".join(lines).encode())
     expect(code == 0, err)
     answers = [json.loads(text) for text in out.replace("}\n{", "}\0{").split("\0")]
     expect(len(answers) == 30, f"{len(answers)} answers")
     for answer in answers:
-        expect(answer["memory"]["total_bytes"] <= float(budget) * 1048576, f"{answer['memory']} > {budget}")
+        expect(answer["memory"]["total_bytes"] <= float(budget[:-3]) * 1048576, f"{answer['memory']} > {budget}")
     last = answers[-1]
     expect(last["answer_tokens"] > 0, "turn 31")
     expect(last["memory"]["pictures_encoded"] == 1, f"{last['memory']['pictures_encoded']} encoded")
     expect(len(last["memory"]["pictures"]) == 30 and last["memory"]["entries_evicted"] > 0, "pictures")
-    code, out, err = run("memory", *options(family), "--budget", budget + "MiB", "--session", str(session))
+    code, out, err = run("memory", *options(family), "--budget", budget, "--session", str(session))
     expect(code == 0, err)
     rows = [line for line in out.splitlines() if line.startswith("  picture ")]
     expect(len(rows) == 30 and all("% kept" in row for row in rows), out)
     expect(sum(line.startswith("turn ") for line in out.splitlines()) == 31, out)
     # What it tells is what the conversation had: nothing is encoded, and still the same room is left.
-    code, out, err = run("memory", *options(family), "--budget", budget + "MiB", "--session", str(session), "--json")
+    code, out, err = run("memory", *options(family), "--budget", budget, "--session", str(session), "--json")
     told = json.loads(out)["memory"]
     expect(code == 0 and told["pictures_encoded"] == 0, err)
     expect(told["kv_budget_bytes"] == last["memory"]["kv_budget_bytes"], f"{told} {last['memory']}")

@@ -254,6 +254,37 @@ KS_TEST(budget, totals_hold_for_what_is_taken)
   }
 }
 
+/* Amounts in sentences: an amount that is named works when it is typed again, and a small one is
+ * not told as nothing. */
+KS_TEST(budget, format_bytes)
+{
+  static const struct {
+    uint64_t n_bytes;
+    const char *up, *down;
+  } rows[] = {
+      {0, "0.0 KiB", "0.0 KiB"},
+      {1, "0.1 KiB", "0.0 KiB"},
+      {40960, "40.0 KiB", "40.0 KiB"},
+      {104857, "102.4 KiB", "102.3 KiB"},
+      {104858, "0.2 MiB", "0.1 MiB"},
+      {4 * MIB + 1, "4.1 MiB", "4.0 MiB"},
+      {UINT64_MAX >> 4, "1099511627776.0 MiB", "1099511627775.9 MiB"},
+  };
+  char text[KS_BUDGET_TEXT_BYTES];
+  uint64_t back = 0;
+
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    ks_budget_format_bytes(rows[i].n_bytes, KS_BUDGET_DOWN, text);
+    KS_ASSERT_STR(text, rows[i].down);
+    ks_budget_format_bytes(rows[i].n_bytes, KS_BUDGET_UP, text);
+    KS_ASSERT_STR(text, rows[i].up);
+    if (i + 1 < sizeof rows / sizeof rows[0]) {
+      KS_ASSERT_OK(ks_budget_parse_bytes(text, &back, NULL));
+      KS_ASSERT_GE(back, rows[i].n_bytes);
+    }
+  }
+}
+
 /* Requests in other units, none, and several at once. */
 KS_TEST(budget, other_requests)
 {

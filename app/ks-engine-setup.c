@@ -404,7 +404,7 @@ static guint64
 get_copy_room (KsEngineSetup *setup, guint64 target_bytes)
 {
   guint64 taken = setup->plan.kv_bytes + setup->plan.scratch_bytes;
-  guint64 useful_bytes = setup->useful_bytes + get_other_bytes (setup);
+  guint64 useful_bytes = setup->useful_bytes + ks_engine_setup_get_needed_bytes (setup);
   ks_dev_info info = {0};
 
   if (setup->no_repack)
@@ -521,6 +521,8 @@ ks_engine_setup_count_target (KsEngineSetup *setup, guint64 entries, guint64 *ou
   *out_total_bytes -= ks_model_get_repacked_bytes (setup->model);
   if (!setup->no_repack)
     *out_total_bytes += ks_model_count_repack_bytes (setup->model);
+  if (setup->sight != NULL)
+    *out_total_bytes += ks_sight_count_largest_bytes (setup->sight);
   return TRUE;
 }
 

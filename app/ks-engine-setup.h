@@ -110,7 +110,8 @@ ks_evict_params ks_engine_setup_make_evict_params (const KsEngineSetup *setup, k
 /* A new target for everything while no timeline is open; below the smallest that works the smallest
  * is taken.  The plan tells what came of it. */
 gboolean ks_engine_setup_set_target (KsEngineSetup *setup, guint64 total_bytes, GError **error);
-/* The target that keeps entries in every stream, on average, beside a whole copy of the weights. */
+/* The target that keeps entries in every stream, on average, beside a whole copy of the weights and
+ * what the eyes take for a picture as large as their caps allow. */
 gboolean ks_engine_setup_count_target (KsEngineSetup *setup, guint64 entries,
                                        guint64 *out_total_bytes, GError **error);
 

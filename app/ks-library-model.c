@@ -155,8 +155,8 @@ free_facts (gpointer data)
 }
 
 /* A newcomer's target: the useful entries in every stream, so that short talks keep everything and
- * a document of some pages shows what choosing means, and the copy of the weights; never more than
- * half of the machine's memory. */
+ * a document of some pages shows what choosing means, the copy of the weights, and for a model with
+ * eyes a picture at its caps; never more than half of the machine's memory. */
 static gboolean
 choose_target (KsEngineSetup *setup, guint64 ram_bytes, guint64 *out, GError **error)
 {

@@ -162,6 +162,18 @@ ks_sight_widen_room (const KsSight *sight, const ks_vision_plan *plan, KsSightRo
   room->embed_bytes = MAX (room->embed_bytes, count_embeds (sight, plan));
 }
 
+guint64
+ks_sight_count_largest_bytes (const KsSight *sight)
+{
+  KsSightRoom room = {0};
+  ks_vision_plan plan;
+
+  if (ks_vision_plan_picture (&ks_vision_get_shape (sight->vision)->prep, &sight->limits,
+                              KS_PICTURE_MAX_SIDE_PX, KS_PICTURE_MAX_SIDE_PX, &plan, NULL) == KS_OK)
+    ks_sight_widen_room (sight, &plan, &room);
+  return room.scratch_bytes + room.embed_bytes;
+}
+
 /* Before the first picture nothing is set aside. */
 static guint64
 get_spare_bytes (const KsSight *sight)

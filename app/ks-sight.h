@@ -44,6 +44,8 @@ guint64 ks_sight_get_needed_bytes (const KsSight *sight);
 KsSightRoom ks_sight_get_room (const KsSight *sight);
 void ks_sight_widen_room (const KsSight *sight, const ks_vision_plan *plan, KsSightRoom *room);
 guint64 ks_sight_count_needed_bytes (const KsSight *sight, const KsSightRoom *room);
+/* Room for a picture as large as the caps allow, without the weights. */
+guint64 ks_sight_count_largest_bytes (const KsSight *sight);
 /* Everything that the memory target pays for: with what is spared for more embeddings. */
 guint64 ks_sight_get_device_bytes (const KsSight *sight);
 /* The same with the embeddings that are there in place of the room for them. */

@@ -408,6 +408,58 @@ test_small_target (Fixture *f, gconstpointer family)
   g_assert_cmpuint (ks_conversation_get_answer (f->conversation).n_answer, >, 0);
 }
 
+/* A picture of side x side pixels in a file of its own. (transfer full) */
+static KsPicture *
+make_picture (Fixture *f, guint32 side)
+{
+  g_autofree char *path = g_build_filename (f->dir, "large.bmp", NULL);
+  guint32 n_bytes = 54 + side * side * 3;
+  const guint32 head[] = {n_bytes, 0, 54, 40, side, side, 1 | 24 << 16, 0, 0, 2835, 2835, 0, 0};
+  g_autofree guint8 *bytes = g_malloc (n_bytes);
+  g_autoptr (GError) error = NULL;
+  KsPicture *picture;
+
+  memcpy (bytes, "BM", 2);
+  memcpy (bytes + 2, head, sizeof head);
+  for (guint32 i = 54; i < n_bytes; i++)
+    bytes[i] = (guint8)(i * 7 + i / 997);
+  g_assert_true (g_file_set_contents (path, (const char *)bytes, n_bytes, NULL));
+  picture = ks_picture_new_from_file (path, NULL, &error);
+  g_assert_no_error (error);
+  return picture;
+}
+
+static gboolean
+choose_target_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
+{
+  KsEngineSetup *setup = ks_engine_get_setup (engine);
+  guint64 total_bytes = 0;
+
+  return ks_engine_setup_count_target (setup, 1, &total_bytes, error) &&
+         ks_engine_setup_set_target (setup, total_bytes, error);
+}
+
+/* The target that a newcomer gets, here with the fewest entries, takes a picture at the caps. */
+static void
+test_chosen_target (Fixture *f, gconstpointer family)
+{
+  g_autoptr (KsEngineOptions) options = make_options (f, family);
+  g_autoptr (KsEngineJob) job = ks_engine_job_new (choose_target_job, NULL, NULL);
+  g_autoptr (GError) error = NULL;
+
+  options->budget = (ks_budget_request){.entries = 256};
+  options->late_target = TRUE;
+  options->vision_limits.max_pixels = 384 * 384;
+  open_engine (f, options);
+  ks_engine_push (f->engine, job);
+  (void)ks_engine_job_wait (job, &error);
+  g_assert_no_error (error);
+  f->answers->max_tokens = 2;
+  ks_conversation_add_picture (f->conversation, make_picture (f, 700));
+  g_free (ask (f, "What is it?"));
+  g_assert_cmpuint (get_counts (f).n_encoded, ==, 1);
+}
+
 /* What is traced is what is counted, and every place lies in the grid. */
 static void
 test_trace (Fixture *f, gconstpointer family)
@@ -526,6 +578,11 @@ main (int argc, char **argv)
     g_autofree char *path = g_strdup_printf ("/pictures/room-of-cached/%s", families[i]);
 
     g_test_add (path, Fixture, families[i], set_up_alone, test_room_of_cached, tear_down);
+  }
+  for (guint i = 0; i < G_N_ELEMENTS (families); i++) {
+    g_autofree char *path = g_strdup_printf ("/pictures/chosen-target/%s", families[i]);
+
+    g_test_add (path, Fixture, families[i], set_up_alone, test_chosen_target, tear_down);
   }
   add_family ("cancelled", "idefics3", test_cancelled);
   add_family ("cancelled", "qwen2.5-vl", test_cancelled);

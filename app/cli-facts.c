@@ -50,9 +50,11 @@ cli_talk_print_facts (CliTalk *talk)
   scratch = cli_format_bytes (stats->kv.scratch_bytes + stats->kv.gate_bytes);
   if (stats->eyes_bytes > 0) {
     g_autofree char *eyes = cli_format_bytes (stats->eyes_bytes);
+    g_autofree char *pixels = cli_format_bytes (stats->pixel_peak_bytes);
 
-    eyes_text = g_strdup_printf (", eyes %s (%u pictures read, %u encoded)", eyes,
-                                 stats->kv.n_picture, stats->pictures.n_encoded);
+    eyes_text = g_strdup_printf (", eyes %s (%u pictures read, %u encoded; beside the target their "
+                                 "pixels, %s at most)",
+                                 eyes, stats->kv.n_picture, stats->pictures.n_encoded, pixels);
   }
   fflush (stdout);
   fprintf (
@@ -156,6 +158,8 @@ cli_make_memory_json (const KsMemoryStats *stats, const GArray *numbers)
       {"scratch_bytes", (double)stats->kv.scratch_bytes},
       {"host_bytes", (double)stats->kv.host_bytes},
       {"eyes_bytes", (double)stats->eyes_bytes},
+      {"pixel_bytes", (double)stats->pixel_bytes},
+      {"pixel_peak_bytes", (double)stats->pixel_peak_bytes},
       {"total_bytes", (double)ks_memory_stats_get_total_bytes (stats)},
   };
 

@@ -257,12 +257,14 @@ print_all (const Memory *memory, const KsMemoryStats *stats, GError **error)
   g_autofree char *used = cli_format_bytes (stats->kv.kv_used_bytes);
   g_autofree char *budget = cli_format_bytes (stats->kv.kv_budget_bytes);
   g_autofree char *total = cli_format_bytes (ks_memory_stats_get_total_bytes (stats));
+  g_autofree char *pixels = cli_format_bytes (stats->pixel_peak_bytes);
 
   printf ("%s: %u tokens read, %.1f %% of their entries kept\n", title, stats->kv.seen,
           100 * get_share (stats, stats->kv.n_entries, stats->kv.seen));
-  printf ("keys and values %s of %s, everything %s; pictures: %u encoded, %u found again\n", used,
-          budget, total, stats->pictures.n_encoded,
-          stats->pictures.n_memory + stats->pictures.n_disk);
+  printf ("keys and values %s of %s, everything %s; pictures: %u encoded, %u found again, beside "
+          "that %s of pixels at most\n",
+          used, budget, total, stats->pictures.n_encoded,
+          stats->pictures.n_memory + stats->pictures.n_disk, pixels);
   for (guint turn = 0; turn < stats->kv.n_turn; turn++) {
     printf ("turn %-8u %6u tokens  %5.1f %% kept\n", cli_get_turn_number (memory->numbers, turn),
             stats->kv.turn_tokens[turn],

@@ -71,6 +71,8 @@ ks_core_publish (KsConversationCore *core)
       ks_memory_stats_new (core->tl, core->evict.policy, core->setup->sight, core->seen);
   KsMemoryStats *old;
 
+  stats->pixel_bytes = ks_picture_loader_get_held_bytes (core->loader);
+  stats->pixel_peak_bytes = ks_picture_loader_get_peak_bytes (core->loader);
   g_mutex_lock (&core->lock);
   old = core->shown_stats;
   core->shown_stats = stats;

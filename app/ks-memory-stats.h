@@ -20,6 +20,8 @@ typedef struct {
   guint64 eyes_weight_bytes; /* share of it: the tower's weights */
   guint64 eyes_held_bytes;   /* that are taken now, the weights' file apart */
   guint64 eyes_peak_bytes;   /* that were ever taken at once */
+  guint64 pixel_bytes;       /* of decoded frames, beside the target: kept now */
+  guint64 pixel_peak_bytes;  /* of decoded pictures: most that was there at once */
   KsEmbedCounts pictures;    /* how they came by their embeddings */
   GPtrArray *seen;           /* of KsSeenPicture; shared, not changed */
 } KsMemoryStats;

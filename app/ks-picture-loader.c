@@ -10,6 +10,7 @@ struct _KsPictureLoader {
   GPtrArray *frames; /* of KsMediaFrame */
   KsMediaProgress progress;
   gpointer user;
+  guint64 peak_bytes;
 };
 
 KsPictureLoader *
@@ -43,6 +44,38 @@ ks_picture_loader_free (KsPictureLoader *loader)
   g_free (loader);
 }
 
+static guint64
+count_pixels (KsPixels *pixels)
+{
+  return (guint64)ks_pixels_get_width (pixels) * ks_pixels_get_height (pixels);
+}
+
+guint64
+ks_picture_loader_get_held_bytes (const KsPictureLoader *loader)
+{
+  guint64 n_bytes = 0;
+
+  g_return_val_if_fail (loader != NULL, 0);
+  for (guint i = 0; loader->frames != NULL && i < loader->frames->len; i++)
+    n_bytes += 4 * count_pixels (((KsMediaFrame *)g_ptr_array_index (loader->frames, i))->pixels);
+  return n_bytes;
+}
+
+guint64
+ks_picture_loader_get_peak_bytes (const KsPictureLoader *loader)
+{
+  g_return_val_if_fail (loader != NULL, 0);
+  return loader->peak_bytes;
+}
+
+/* n_bytes beside the frames that are kept. */
+static void
+note_bytes (KsPictureLoader *loader, guint64 n_bytes)
+{
+  loader->peak_bytes =
+      MAX (loader->peak_bytes, ks_picture_loader_get_held_bytes (loader) + n_bytes);
+}
+
 void
 ks_picture_rgb_clear (KsPictureRgb *rgb)
 {
@@ -60,7 +93,7 @@ over_white (guint8 value, guint8 alpha)
 static guint8 *
 take_rgb (KsPixels *pixels)
 {
-  gsize n_pixel = (gsize)ks_pixels_get_width (pixels) * ks_pixels_get_height (pixels);
+  gsize n_pixel = (gsize)count_pixels (pixels);
   const guint8 *from = g_bytes_get_data (ks_pixels_get_bytes (pixels), NULL);
   guint8 *rgb = g_try_malloc_n (n_pixel, 3), *to = rgb;
 
@@ -155,6 +188,7 @@ take_frames (KsPictureLoader *loader, const KsPicture *picture, KsPictureRgb *ou
     out->rgb[i] = take_rgb (frame->pixels);
     if (out->rgb[i] == NULL)
       return fail_memory (picture, error);
+    note_bytes (loader, 3 * (i + 1) * count_pixels (frame->pixels));
     sum_us += (double)frame->time_us;
   }
   out->time_s = sum_us / n_frame / 1e6;
@@ -178,5 +212,6 @@ ks_picture_loader_load (KsPictureLoader *loader, const KsPicture *picture,
   out->width_px = ks_pixels_get_width (pixels);
   out->height_px = ks_pixels_get_height (pixels);
   out->rgb[0] = take_rgb (pixels);
+  note_bytes (loader, (4 + 3) * count_pixels (pixels));
   return out->rgb[0] != NULL || fail_memory (picture, error);
 }

@@ -31,6 +31,9 @@ void ks_picture_loader_free (KsPictureLoader *loader); /* NULL is allowed */
 void ks_picture_loader_set_progress (KsPictureLoader *loader, KsMediaProgress func, gpointer user);
 /* Lets go of the frames that are kept. */
 void ks_picture_loader_forget (KsPictureLoader *loader);
+/* Bytes of pixels: of the frames that are kept now, and of everything that was there at once. */
+guint64 ks_picture_loader_get_held_bytes (const KsPictureLoader *loader);
+guint64 ks_picture_loader_get_peak_bytes (const KsPictureLoader *loader);
 /* Blocks. */
 gboolean ks_picture_loader_load (KsPictureLoader *loader, const KsPicture *picture,
                                  GCancellable *cancellable, KsPictureRgb *out, GError **error);

@@ -292,8 +292,8 @@ ks_sight_make_plan (KsSight *sight, const KsPicture *picture, const KsPictureRgb
 }
 
 static gboolean
-encode (KsSight *sight, const KsPictureRgb *rgb, const ks_vision_plan *plan,
-        const ks_vision_hooks *hooks, ks_vision_embeds *out, GError **error)
+encode (KsSight *sight, KsPictureRgb *rgb, const ks_vision_plan *plan, const ks_vision_hooks *hooks,
+        ks_vision_embeds *out, GError **error)
 {
   const ks_vision_prep *prep = &ks_vision_get_shape (sight->vision)->prep;
   ks_rgb frames[2] = {{rgb->rgb[0], rgb->width_px, rgb->height_px},
@@ -304,14 +304,16 @@ encode (KsSight *sight, const KsPictureRgb *rgb, const ks_vision_plan *plan,
 
   ok = ks_error_check (ks_vision_input_new (sight->alloc, prep, plan, frames,
                                             rgb->rgb[1] != NULL ? 2 : 1, &input, &err),
-                       &err, error) &&
-       ks_error_check (ks_vision_encode (sight->vision, input, hooks, out, &err), &err, error);
+                       &err, error);
+  ks_picture_rgb_clear (rgb); /* its time stays */
+  ok =
+      ok && ks_error_check (ks_vision_encode (sight->vision, input, hooks, out, &err), &err, error);
   ks_vision_input_free (input);
   return ok;
 }
 
 const ks_vision_embeds *
-ks_sight_encode (KsSight *sight, const KsPicture *picture, const KsPictureRgb *rgb,
+ks_sight_encode (KsSight *sight, const KsPicture *picture, KsPictureRgb *rgb,
                  const ks_vision_plan *plan, const ks_vision_hooks *hooks, GError **error)
 {
   g_autofree char *key = make_key (sight, picture);

@@ -70,9 +70,9 @@ gboolean ks_sight_find_plan (KsSight *sight, const KsPicture *picture, ks_vision
 const ks_vision_embeds *ks_sight_find (KsSight *sight, const KsPicture *picture);
 gboolean ks_sight_make_plan (KsSight *sight, const KsPicture *picture, const KsPictureRgb *rgb,
                              ks_vision_plan *out, GError **error);
-/* Encodes pixels by their plan.  Borrowed as above. */
+/* Encodes pixels by their plan; they are freed as soon as they are resized.  Borrowed as above. */
 const ks_vision_embeds *ks_sight_encode (KsSight *sight, const KsPicture *picture,
-                                         const KsPictureRgb *rgb, const ks_vision_plan *plan,
+                                         KsPictureRgb *rgb, const ks_vision_plan *plan,
                                          const ks_vision_hooks *hooks, GError **error);
 
 G_END_DECLS

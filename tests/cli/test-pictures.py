@@ -56,6 +56,12 @@ def every_family_answers_about_a_picture():
         expect(seen["prompt_tokens"] >= blind["prompt_tokens"] + picture["tokens"], family)
         expect(memory["eyes_bytes"] > 0 and blind["memory"]["eyes_bytes"] == 0, family)
         expect(memory["entries_by_modality"]["image"] == picture["entries"], family)
+        # Beside the target: pixels as they are decoded (RGBA) and laid on white (RGB).
+        width, height = struct.unpack(">II", open(case(family, "img0.png"), "rb").read()[16:24])
+        expect(memory["pixel_peak_bytes"] == 7 * width * height and memory["pixel_bytes"] == 0, f"{family}: {memory}")
+        expect(blind["memory"]["pixel_peak_bytes"] == 0, family)
+    code, _, err = run("ask", *options("qwen3-vl"), "--max-tokens", "2", "--image", case("qwen3-vl", "img0.png"), "?")
+    expect(code == 0 and " pixels, " in err and " KiB at most" in err, err)
 
 
 @check

@@ -120,6 +120,7 @@ refuse_target (KsConversationCore *core, KsEngineJob *job, GError **error)
       return FALSE;
     if (!find_plan (core, job, picture, &plan))
       continue;
+    ks_sight_limit_scratch (setup->sight, &plan, 1);
     ks_sight_widen_room (setup->sight, &plan, &room);
     if (ks_sight_count_needed_bytes (setup->sight, &room) > before)
       largest = picture->name;
@@ -149,15 +150,35 @@ ks_core_check_target (KsConversationCore *core, KsEngineJob *job, GError **error
          refuse_target (core, job, error);
 }
 
+/* Booked for a picture, with as much scratch as the target leaves. */
+static KsSightRoom
+find_room (KsConversationCore *core, const ks_vision_plan *plan)
+{
+  KsSight *sight = core->setup->sight;
+  guint64 total_bytes = core->setup->request.total_bytes, least_bytes, missing_bytes;
+  KsSightRoom room = ks_sight_get_room (sight), most = room;
+
+  ks_sight_limit_scratch (sight, plan, 0);
+  ks_sight_widen_room (sight, plan, &most);
+  least_bytes = count_least (core, &most);
+  if (total_bytes == 0 || least_bytes <= total_bytes ||
+      ks_sight_count_needed_bytes (sight, &most) <= ks_sight_get_needed_bytes (sight))
+    return most;
+  missing_bytes = least_bytes - total_bytes;
+  ks_sight_limit_scratch (
+      sight, plan, most.scratch_bytes > missing_bytes ? most.scratch_bytes - missing_bytes : 1);
+  ks_sight_widen_room (sight, plan, &room);
+  return room;
+}
+
 /* Only a target for everything limits it. */
 static gboolean
 book_room (KsConversationCore *core, KsEngineJob *job, const ks_vision_plan *plan, GError **error)
 {
   KsSight *sight = core->setup->sight;
   guint64 total_bytes = core->setup->request.total_bytes;
-  KsSightRoom room = ks_sight_get_room (sight);
+  KsSightRoom room = find_room (core, plan);
 
-  ks_sight_widen_room (sight, plan, &room);
   if (total_bytes == 0 ||
       ks_sight_count_needed_bytes (sight, &room) <= ks_sight_get_needed_bytes (sight)) {
     ks_sight_book (sight, &room);

@@ -162,6 +162,23 @@ ks_sight_widen_room (const KsSight *sight, const ks_vision_plan *plan, KsSightRo
   room->embed_bytes = MAX (room->embed_bytes, count_embeds (sight, plan));
 }
 
+void
+ks_sight_limit_scratch (KsSight *sight, const ks_vision_plan *plan, guint64 n_bytes)
+{
+  guint64 prep_bytes = count_prep (plan), limit, taken;
+
+  ks_vision_set_scratch_limit (sight->vision, 0);
+  if (n_bytes == 0 || count_scratch (sight, plan) <= n_bytes)
+    return;
+  limit = n_bytes > prep_bytes ? n_bytes - prep_bytes : 1;
+  ks_vision_set_scratch_limit (sight->vision, limit);
+  /* Lists of rows lie beside what the engine limits. */
+  taken = count_scratch (sight, plan);
+  if (taken > n_bytes)
+    ks_vision_set_scratch_limit (sight->vision,
+                                 limit > taken - n_bytes ? limit - (taken - n_bytes) : 1);
+}
+
 guint64
 ks_sight_count_largest_bytes (const KsSight *sight)
 {

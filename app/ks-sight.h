@@ -44,6 +44,10 @@ guint64 ks_sight_get_needed_bytes (const KsSight *sight);
 KsSightRoom ks_sight_get_room (const KsSight *sight);
 void ks_sight_widen_room (const KsSight *sight, const ks_vision_plan *plan, KsSightRoom *room);
 guint64 ks_sight_count_needed_bytes (const KsSight *sight, const KsSightRoom *room);
+/* Most scratch that a picture of this plan may take from now on, or the least it can do with where
+ * that is more; large ones are then worked on with rows of half precision and few heads at a time.
+ * 0 = as exact as the engine's own limit allows. */
+void ks_sight_limit_scratch (KsSight *sight, const ks_vision_plan *plan, guint64 n_bytes);
 /* Room for a picture as large as the caps allow, without the weights. */
 guint64 ks_sight_count_largest_bytes (const KsSight *sight);
 /* Everything that the memory target pays for: with what is spared for more embeddings. */

@@ -460,6 +460,35 @@ test_chosen_target (Fixture *f, gconstpointer family)
   g_assert_cmpuint (get_counts (f).n_encoded, ==, 1);
 }
 
+/* A target that leaves too little scratch for the most exact way: a large picture is encoded in
+ * less, and the target holds. */
+static void
+test_little_scratch (Fixture *f, gconstpointer family)
+{
+  g_autoptr (KsEngineOptions) options = make_options (f, family);
+  g_autoptr (KsMemoryStats) most = NULL, little = NULL;
+  guint64 target_bytes;
+
+  options->budget = (ks_budget_request){.total_bytes = 64u << 20};
+  open_engine (f, options);
+  f->answers->max_tokens = 2;
+  ks_conversation_add_picture (f->conversation, make_picture (f, 700));
+  g_free (ask (f, "What is it?"));
+  most = ks_conversation_dup_stats (f->conversation);
+  close_engine (f);
+  target_bytes = most->least_bytes - (256u << 10);
+  options->budget.total_bytes = target_bytes;
+  options->mmproj_hash[0] = 'b'; /* not what is kept of the first time */
+  open_engine (f, options);
+  ks_conversation_add_picture (f->conversation, make_picture (f, 700));
+  g_free (ask (f, "What is it?"));
+  little = ks_conversation_dup_stats (f->conversation);
+  g_assert_cmpuint (little->pictures.n_encoded, ==, 1);
+  g_assert_cmpuint (ks_memory_stats_get_total_bytes (little), <=, target_bytes);
+  g_assert_cmpuint (little->eyes_peak_bytes, <, most->eyes_peak_bytes);
+  g_assert_cmpuint (little->eyes_peak_bytes, <=, little->eyes_room_bytes);
+}
+
 /* What is traced is what is counted, and every place lies in the grid. */
 static void
 test_trace (Fixture *f, gconstpointer family)
@@ -586,6 +615,8 @@ main (int argc, char **argv)
   }
   add_family ("cancelled", "idefics3", test_cancelled);
   add_family ("cancelled", "qwen2.5-vl", test_cancelled);
+  g_test_add ("/pictures/little-scratch", Fixture, "qwen3-vl", set_up_alone, test_little_scratch,
+              tear_down);
   g_test_add ("/pictures/keys", Fixture, NULL, set_up, test_keys, tear_down);
   g_test_add ("/pictures/wrong-eyes", Fixture, NULL, set_up, test_wrong_eyes, tear_down);
   g_test_add ("/pictures/blind", Fixture, NULL, set_up, test_blind, tear_down);

@@ -489,6 +489,26 @@ test_little_scratch (Fixture *f, gconstpointer family)
   g_assert_cmpuint (little->eyes_peak_bytes, <=, little->eyes_room_bytes);
 }
 
+/* What the device needs for the tower's operations is there from the start: a large picture, read
+ * in many tiles, does not make it grow. */
+static void
+test_workspace (Fixture *f, gconstpointer family)
+{
+  g_autoptr (KsMemoryStats) before = NULL, after = NULL;
+
+  f->answers->max_tokens = 2;
+  g_free (ask (f, "Hello"));
+  before = ks_conversation_dup_stats (f->conversation);
+  ks_conversation_add_picture (f->conversation, make_picture (f, 900));
+  g_free (ask (f, "What is it?"));
+  after = ks_conversation_dup_stats (f->conversation);
+  g_assert_cmpuint (after->pictures.n_encoded, ==, 1);
+  g_assert_cmpuint (after->kv.n_evicted, ==, 0);
+  /* Ranking takes a few bytes for every entry. */
+  g_assert_cmpuint (after->kv.scratch_bytes, <=,
+                    before->kv.scratch_bytes + 8 * after->kv.n_entries + 4096);
+}
+
 /* What is traced is what is counted, and every place lies in the grid. */
 static void
 test_trace (Fixture *f, gconstpointer family)
@@ -597,6 +617,7 @@ main (int argc, char **argv)
     add_family ("looking", families[i], test_looking);
     add_family ("restart", families[i], test_restart);
     add_family ("trace", families[i], test_trace);
+    add_family ("workspace", families[i], test_workspace);
   }
   for (guint i = 0; i < G_N_ELEMENTS (families); i++) {
     g_autofree char *path = g_strdup_printf ("/pictures/small-target/%s", families[i]);

@@ -90,7 +90,7 @@ def two_pictures_stand_in_one_message():
 @check
 def without_a_session_a_tight_target_encodes_each_picture_once():
     """Nothing is kept on the disk then, and memory has room for the embeddings of one picture only."""
-    names = [item for i in range(4) for item in ("--image", case("qwen3-vl", f"img{i % 2}.png"))]
+    names = [item for i in range(2) for item in ("--image", case("qwen3-vl", f"img{i}.png"))]
     code, out, err = run("ask", *options("qwen3-vl"), "--json", "--max-tokens", "2", "--budget",
                          find_least("qwen3-vl", *names), *names, "Which?")
     expect(code == 0, err)

@@ -17,24 +17,31 @@ typedef struct {
   KsConversationCore *core;
   KsEngineJob *job;
   const KsPicture *picture;
+  guint n_done, n_total;
   gint64 told_us;
 } Looking;
-
-static bool
-stop_requested (void *user)
-{
-  return ks_engine_job_is_cancelled (((Looking *)user)->job);
-}
 
 static void
 tell (Looking *looking, guint n_done, guint n_total)
 {
   gint64 now_us = g_get_monotonic_time ();
 
+  looking->n_done = n_done;
+  looking->n_total = n_total;
   if (now_us - looking->told_us < TELL_US)
     return;
   looking->told_us = now_us;
   ks_engine_job_emit_looking (looking->job, looking->picture->name, n_done, n_total);
+}
+
+/* Asked all the time: also where a step takes long it is told that things go on. */
+static bool
+stop_requested (void *user)
+{
+  Looking *looking = user;
+
+  tell (looking, looking->n_done, looking->n_total);
+  return ks_engine_job_is_cancelled (looking->job);
 }
 
 static void

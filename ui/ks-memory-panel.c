@@ -4,6 +4,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "ui/ks-memory-panel.h"
 
+#include "ui/ks-kept-row.h"
 #include "ui/ks-memory-words.h"
 #include "ui/ks-picture-list.h"
 #include "ui/ks-resource.h"
@@ -29,20 +30,13 @@ enum {
   N_ROW
 };
 
-typedef struct {
-  GtkWidget *box;
-  GtkLabel *title;
-  GtkInscription *share;
-  GtkLevelBar *bar;
-} TurnRow;
-
 struct _KsMemoryPanel {
   GtkWidget parent_instance;
   GtkWidget *scroller, *numbers_grid, *no_turns, *turns_box;
   KsRetentionMap *map;
   KsPictureList *pictures;
   GtkInscription *values[N_ROW];
-  GArray *rows; /* of TurnRow, as many as were ever needed */
+  GArray *rows; /* of KsKeptRow, as many as were ever needed */
   guint n_row;  /* shown */
   char **labels;
   guint n_label;
@@ -125,35 +119,17 @@ make_number_rows (KsMemoryPanel *self)
 }
 
 /* --- turns --- */
-static TurnRow *
+static KsKeptRow *
 get_row (KsMemoryPanel *self, guint i)
 {
-  TurnRow row;
-  GtkWidget *line;
+  KsKeptRow row;
 
   if (i < self->rows->len)
-    return &g_array_index (self->rows, TurnRow, i);
-  row.box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 3);
-  line = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
-  row.title = GTK_LABEL (gtk_label_new (NULL));
-  row.share = GTK_INSCRIPTION (gtk_inscription_new (""));
-  row.bar = GTK_LEVEL_BAR (gtk_level_bar_new ());
-  gtk_label_set_xalign (row.title, 0);
-  gtk_label_set_ellipsize (row.title, PANGO_ELLIPSIZE_END);
-  gtk_widget_set_hexpand (GTK_WIDGET (row.title), TRUE);
-  g_object_set (row.share, "min-chars", 10, "nat-chars", 13, "xalign", 1.0f, NULL);
-  gtk_widget_add_css_class (GTK_WIDGET (row.share), "numeric");
-  gtk_widget_add_css_class (GTK_WIDGET (row.share), "dim-label");
-  gtk_level_bar_remove_offset_value (row.bar, GTK_LEVEL_BAR_OFFSET_LOW);
-  gtk_level_bar_remove_offset_value (row.bar, GTK_LEVEL_BAR_OFFSET_HIGH);
-  gtk_level_bar_remove_offset_value (row.bar, GTK_LEVEL_BAR_OFFSET_FULL);
-  gtk_box_append (GTK_BOX (line), GTK_WIDGET (row.title));
-  gtk_box_append (GTK_BOX (line), GTK_WIDGET (row.share));
-  gtk_box_append (GTK_BOX (row.box), line);
-  gtk_box_append (GTK_BOX (row.box), GTK_WIDGET (row.bar));
+    return &g_array_index (self->rows, KsKeptRow, i);
+  row = ks_kept_row_new (PANGO_ELLIPSIZE_END);
   gtk_box_append (GTK_BOX (self->turns_box), row.box);
   g_array_append_val (self->rows, row);
-  return &g_array_index (self->rows, TurnRow, self->rows->len - 1);
+  return &g_array_index (self->rows, KsKeptRow, self->rows->len - 1);
 }
 
 /* Share of the tokens of turns first to last, averaged over the streams. */
@@ -182,7 +158,7 @@ title_of (KsMemoryPanel *self, guint first, guint last)
 }
 
 static void
-fill_row (KsMemoryPanel *self, TurnRow *row, guint first, guint last)
+fill_row (KsMemoryPanel *self, KsKeptRow *row, guint first, guint last)
 {
   double share = CLAMP (share_of (self->view, first, last), 0, 1);
   g_autofree char *title = title_of (self, first, last), *words = ks_words_share (share);
@@ -352,7 +328,7 @@ ks_memory_panel_class_init (KsMemoryPanelClass *klass)
 static void
 ks_memory_panel_init (KsMemoryPanel *self)
 {
-  self->rows = g_array_new (FALSE, FALSE, sizeof (TurnRow));
+  self->rows = g_array_new (FALSE, FALSE, sizeof (KsKeptRow));
   gtk_widget_init_template (GTK_WIDGET (self));
   make_number_rows (self);
   g_signal_connect (self->pictures, "open", G_CALLBACK (open_cb), self);

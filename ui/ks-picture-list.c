@@ -2,15 +2,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "ui/ks-picture-list.h"
 
+#include "ui/ks-kept-row.h"
 #include "ui/ks-memory-words.h"
 
 #include <glib/gi18n.h>
 
 typedef struct {
   GtkWidget *button;
-  GtkLabel *title;
-  GtkInscription *share;
-  GtkLevelBar *bar;
+  KsKeptRow kept;
 } PictureRow;
 
 struct _KsPictureList {
@@ -48,28 +47,9 @@ clicked_cb (GtkButton *button, KsPictureList *self)
 static PictureRow
 row_new (KsPictureList *self, guint i)
 {
-  PictureRow row;
-  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 3);
-  GtkWidget *line = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
+  PictureRow row = {gtk_button_new (), ks_kept_row_new (PANGO_ELLIPSIZE_MIDDLE)};
 
-  row.button = gtk_button_new ();
-  row.title = GTK_LABEL (gtk_label_new (NULL));
-  row.share = GTK_INSCRIPTION (gtk_inscription_new (""));
-  row.bar = GTK_LEVEL_BAR (gtk_level_bar_new ());
-  gtk_label_set_xalign (row.title, 0);
-  gtk_label_set_ellipsize (row.title, PANGO_ELLIPSIZE_MIDDLE);
-  gtk_widget_set_hexpand (GTK_WIDGET (row.title), TRUE);
-  g_object_set (row.share, "min-chars", 10, "nat-chars", 13, "xalign", 1.0f, NULL);
-  gtk_widget_add_css_class (GTK_WIDGET (row.share), "numeric");
-  gtk_widget_add_css_class (GTK_WIDGET (row.share), "dim-label");
-  gtk_level_bar_remove_offset_value (row.bar, GTK_LEVEL_BAR_OFFSET_LOW);
-  gtk_level_bar_remove_offset_value (row.bar, GTK_LEVEL_BAR_OFFSET_HIGH);
-  gtk_level_bar_remove_offset_value (row.bar, GTK_LEVEL_BAR_OFFSET_FULL);
-  gtk_box_append (GTK_BOX (line), GTK_WIDGET (row.title));
-  gtk_box_append (GTK_BOX (line), GTK_WIDGET (row.share));
-  gtk_box_append (GTK_BOX (box), line);
-  gtk_box_append (GTK_BOX (box), GTK_WIDGET (row.bar));
-  gtk_button_set_child (GTK_BUTTON (row.button), box);
+  gtk_button_set_child (GTK_BUTTON (row.button), row.kept.box);
   gtk_widget_add_css_class (row.button, "flat");
   gtk_widget_add_css_class (row.button, "ks-picture-row");
   gtk_widget_set_sensitive (row.button, i > 0); /* several pictures cannot be opened */
@@ -96,12 +76,12 @@ fill_row (PictureRow *row, const char *title, double share)
   g_autofree char *words = ks_words_share (share);
   g_autofree char *sentence = g_strdup_printf ("%s: %s", title, words);
 
-  if (g_strcmp0 (gtk_label_get_text (row->title), title) != 0) {
-    gtk_label_set_text (row->title, title);
+  if (g_strcmp0 (gtk_label_get_text (row->kept.title), title) != 0) {
+    gtk_label_set_text (row->kept.title, title);
     gtk_widget_set_tooltip_text (row->button, title);
   }
-  gtk_inscription_set_text (row->share, words);
-  gtk_level_bar_set_value (row->bar, CLAMP (share, 0, 1));
+  gtk_inscription_set_text (row->kept.share, words);
+  gtk_level_bar_set_value (row->kept.bar, CLAMP (share, 0, 1));
   gtk_accessible_update_property (GTK_ACCESSIBLE (row->button), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   sentence, -1);
 }

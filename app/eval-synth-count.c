@@ -9,7 +9,7 @@
 #define N_TOP 3u
 #define NAME_LETTERS 5u
 #define CODE_LETTERS 6u
-#define N_CODE 60u /* coded words; behind the sixtieth the law of two gives none in any length here */
+#define N_CODE 60u /* coded words of a text, at most */
 
 /* n letters that no other word so far consists of. */
 static char *
@@ -173,7 +173,7 @@ ks_synth_begin_frequent (KsSynth *synth)
 char *
 ks_synth_build_frequent (KsSynth *synth, guint n)
 {
-  guint counts[N_CODE], n_total = n + 12;
+  guint counts[N_CODE], n_total = n + 40;
 
   for (guint i = 0; i < N_CODE; i++)
     counts[i] = (guint)(n_total * 0.6079271018540267 / ((i + 1.0) * (i + 1.0)) + 0.5);

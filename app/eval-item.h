@@ -1,7 +1,7 @@
-/* eval-item.h - one item of a benchmark or of a made-up test: what the model is shown, turn by turn,
- * and what its answers are compared with.  Loaders and generators make items, a template gives the
- * questions their wording, eval-session.h asks them.
- * Threads: an item belongs to its holder. */
+/* eval-item.h - one item of a benchmark or of a made-up test: what the model is shown, turn by
+ * turn, and what its answers are compared with.  Loaders and generators make items, a template
+ * gives the questions their wording, eval-session.h asks them. Threads: an item belongs to its
+ * holder. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -12,8 +12,8 @@ G_BEGIN_DECLS
 /* A picture of a turn: a file, or an encoded file as base64 text inside a larger one. */
 typedef struct {
   char *path;
-  GBytes *base64;      /* NULL where there is a path */
-  gsize at;            /* byte of the turn's text before which it stands */
+  GBytes *base64;       /* NULL where there is a path */
+  gsize at;             /* byte of the turn's text before which it stands */
   gboolean in_question; /* at counts from the start of the raw question */
 } KsEvalPicture;
 

@@ -71,8 +71,7 @@ mathvision_row (KsEvalLoading *loading, const cJSON *row, gpointer user, GError 
 {
   g_autofree char *id = ks_eval_load_dup_field (row, "id", error);
   g_autofree char *question = id != NULL ? ks_eval_load_dup_field (row, "question", error) : NULL;
-  g_autofree char *answer =
-      question != NULL ? ks_eval_load_dup_field (row, "answer", error) : NULL;
+  g_autofree char *answer = question != NULL ? ks_eval_load_dup_field (row, "answer", error) : NULL;
   g_autofree char *image = answer != NULL ? ks_eval_load_dup_field (row, "image", error) : NULL;
   g_autofree char *subject = ks_eval_load_dup_field (row, "subject|category", NULL);
   g_autofree char *level = ks_eval_load_dup_field (row, "level", NULL);
@@ -93,8 +92,7 @@ static gboolean
 mathvision_line (KsEvalLoading *loading, const KsEvalTsv *tsv, GError **error)
 {
   g_autofree char *id = ks_eval_load_dup_column (tsv, "index", error);
-  g_autofree char *question =
-      id != NULL ? ks_eval_load_dup_column (tsv, "question", error) : NULL;
+  g_autofree char *question = id != NULL ? ks_eval_load_dup_column (tsv, "question", error) : NULL;
   g_autofree char *answer =
       question != NULL ? ks_eval_load_dup_column (tsv, "answer", error) : NULL;
   g_autofree char *choices = ks_eval_tsv_dup (tsv, "choices");
@@ -135,8 +133,7 @@ static gboolean
 aime_row (KsEvalLoading *loading, const cJSON *row, gpointer user, GError **error)
 {
   g_autofree char *question = ks_eval_load_dup_field (row, "problem|question", error);
-  g_autofree char *answer =
-      question != NULL ? ks_eval_load_dup_field (row, "answer", error) : NULL;
+  g_autofree char *answer = question != NULL ? ks_eval_load_dup_field (row, "answer", error) : NULL;
   g_autofree char *id = ks_eval_load_dup_field (row, "id", NULL);
 
   if (answer == NULL)

@@ -26,9 +26,10 @@ take_picture (Pictures *pictures, KsEvalTurn *turn, gsize at, GError **error)
                  "its questions name more pictures than the %u it has", pictures->n);
     return FALSE;
   }
-  picture = pictures->paths != NULL
-                ? ks_eval_turn_add_picture (turn, pictures->paths[pictures->next])
-                : ks_eval_turn_add_base64 (turn, g_ptr_array_index (pictures->bytes, pictures->next));
+  picture =
+      pictures->paths != NULL
+          ? ks_eval_turn_add_picture (turn, pictures->paths[pictures->next])
+          : ks_eval_turn_add_base64 (turn, g_ptr_array_index (pictures->bytes, pictures->next));
   pictures->next++;
   picture->at = at;
   picture->in_question = TRUE;
@@ -72,7 +73,8 @@ read_conversation (KsEvalItem *item, const cJSON *list, Pictures *pictures, GErr
   cJSON_ArrayForEach (at, list)
   {
     g_autofree char *from = ks_eval_load_dup_field (at, "from|role", error);
-    g_autofree char *text = from != NULL ? ks_eval_load_dup_field (at, "value|content", error) : NULL;
+    g_autofree char *text =
+        from != NULL ? ks_eval_load_dup_field (at, "value|content", error) : NULL;
 
     if (text == NULL)
       return FALSE;

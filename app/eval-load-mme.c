@@ -40,8 +40,8 @@ split_line (char *line, char **out_answer)
   *tab = '\0';
   *out_answer = g_strstrip (tab + 1);
   g_strstrip (line);
-  return line[0] != '\0' &&
-         (g_ascii_strcasecmp (*out_answer, "yes") == 0 || g_ascii_strcasecmp (*out_answer, "no") == 0);
+  return line[0] != '\0' && (g_ascii_strcasecmp (*out_answer, "yes") == 0 ||
+                             g_ascii_strcasecmp (*out_answer, "no") == 0);
 }
 
 /* The picture of a text: same name, one of the suffixes. (transfer full) */
@@ -158,7 +158,8 @@ mme_line (KsEvalLoading *loading, const KsEvalTsv *tsv, GError **error)
 
   if (image == NULL)
     return FALSE;
-  group = g_str_has_prefix (image, task) ? g_strdup (image) : g_strdup_printf ("%s/%s", task, image);
+  group =
+      g_str_has_prefix (image, task) ? g_strdup (image) : g_strdup_printf ("%s/%s", task, image);
   return ks_eval_load_add_tsv_pictures (
       loading, tsv, add_question (loading, task, group, question, answer), error);
 }

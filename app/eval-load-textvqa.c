@@ -61,7 +61,8 @@ textvqa_row (KsEvalLoading *loading, const cJSON *row, gpointer user, GError **e
 {
   g_autofree char *id = ks_eval_load_dup_field (row, "question_id", error);
   g_autofree char *image = id != NULL ? ks_eval_load_dup_field (row, "image_id", error) : NULL;
-  g_autofree char *question = image != NULL ? ks_eval_load_dup_field (row, "question", error) : NULL;
+  g_autofree char *question =
+      image != NULL ? ks_eval_load_dup_field (row, "question", error) : NULL;
   g_auto (GStrv) answers = question != NULL ? ks_eval_load_dup_list (row, "answers", error) : NULL;
   g_autofree char *name = NULL, *path = NULL;
   KsEvalTurn *turn;
@@ -83,8 +84,7 @@ static gboolean
 textvqa_line (KsEvalLoading *loading, const KsEvalTsv *tsv, GError **error)
 {
   g_autofree char *id = ks_eval_load_dup_column (tsv, "index", error);
-  g_autofree char *question =
-      id != NULL ? ks_eval_load_dup_column (tsv, "question", error) : NULL;
+  g_autofree char *question = id != NULL ? ks_eval_load_dup_column (tsv, "question", error) : NULL;
   g_autofree char *answer =
       question != NULL ? ks_eval_load_dup_column (tsv, "answer|answers", error) : NULL;
   g_auto (GStrv) answers = answer != NULL ? ks_eval_parse_list (answer, error) : NULL;

@@ -48,7 +48,8 @@ find_file (const char *folder, GError **error)
     return g_steal_pointer (&found);
   if (n == 0)
     g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_USAGE,
-                 "%s holds no .json, .jsonl or .tsv file: name the file with the questions", folder);
+                 "%s holds no .json, .jsonl or .tsv file: name the file with the questions",
+                 folder);
   else
     g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_USAGE,
                  "%s holds several files (%s): name the one with the questions", folder,
@@ -83,8 +84,7 @@ ks_eval_load_is_tsv (const KsEvalLoading *loading)
 GPtrArray *
 ks_eval_load (const char *bench, const KsEvalLoadOptions *options, GError **error)
 {
-  g_autoptr (GPtrArray) items =
-      g_ptr_array_new_with_free_func ((GDestroyNotify)ks_eval_item_free);
+  g_autoptr (GPtrArray) items = g_ptr_array_new_with_free_func ((GDestroyNotify)ks_eval_item_free);
   KsEvalLoading loading = {.options = options, .bench = bench, .items = items};
   gboolean ok = FALSE;
 
@@ -92,8 +92,8 @@ ks_eval_load (const char *bench, const KsEvalLoadOptions *options, GError **erro
     if (strcmp (ks_eval_benches[i], bench) == 0)
       ok = find_data (&loading, error) && loaders[i](&loading, error);
   if (ok && items->len == 0) {
-    g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED, "%s holds no items of %s",
-                 options->data, bench);
+    g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED, "%s holds no items of %s", options->data,
+                 bench);
     ok = FALSE;
   }
   g_free (loading.file);
@@ -176,8 +176,8 @@ ks_eval_load_json (KsEvalLoading *loading, const char *path, KsEvalJsonRow func,
   g_autofree char *text = NULL;
   const char *begin;
 
-  info = g_file_query_info (file, G_FILE_ATTRIBUTE_STANDARD_SIZE, G_FILE_QUERY_INFO_NONE, NULL,
-                            error);
+  info =
+      g_file_query_info (file, G_FILE_ATTRIBUTE_STANDARD_SIZE, G_FILE_QUERY_INFO_NONE, NULL, error);
   if (info == NULL)
     return FALSE;
   if (g_file_info_get_size (info) > MAX_JSON_BYTES) {
@@ -340,15 +340,14 @@ make_shared (KsEvalLoading *loading, GError **error)
   tsv = ks_eval_tsv_open (loading->file, error);
   if (tsv == NULL)
     return FALSE;
-  loading->shared = g_hash_table_new_full (g_str_hash, g_str_equal, g_free,
-                                           (GDestroyNotify)g_ptr_array_unref);
+  loading->shared =
+      g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_ptr_array_unref);
   while (ks_eval_tsv_next (tsv, &local)) {
     GPtrArray *pictures = ks_eval_tsv_get_base64 (tsv, "image");
     char *index = ks_eval_tsv_dup (tsv, "index");
 
     if (pictures->len > 0 && index != NULL)
-      g_hash_table_insert (loading->shared, g_steal_pointer (&index),
-                           g_ptr_array_ref (pictures));
+      g_hash_table_insert (loading->shared, g_steal_pointer (&index), g_ptr_array_ref (pictures));
     g_ptr_array_unref (pictures);
     g_free (index);
   }

@@ -1,6 +1,6 @@
-/* eval-overlap.h - how much of a reference stands in a reply, without a judge: word overlap, longest
- * common subsequence, pictures named by number.  Proxies: they are no scores of the benchmark.
- * Words are runs of letters and digits in lower case.  Threads: pure functions. */
+/* eval-overlap.h - how much of a reference stands in a reply, without a judge: word overlap,
+ * longest common subsequence, pictures named by number.  Proxies: they are no scores of the
+ * benchmark. Words are runs of letters and digits in lower case.  Threads: pure functions. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 

@@ -151,8 +151,8 @@ static gboolean
 check_size (const KsEvalRunFile *file, GError **error)
 {
   g_autoptr (GFile) at = g_file_new_for_path (file->path);
-  g_autoptr (GFileInfo) info = g_file_query_info (at, G_FILE_ATTRIBUTE_STANDARD_SIZE,
-                                                  G_FILE_QUERY_INFO_NONE, NULL, error);
+  g_autoptr (GFileInfo) info =
+      g_file_query_info (at, G_FILE_ATTRIBUTE_STANDARD_SIZE, G_FILE_QUERY_INFO_NONE, NULL, error);
 
   if (info == NULL)
     return FALSE;
@@ -285,8 +285,8 @@ ks_eval_run_file_open (const char *path, const cJSON *header, GError **error)
   g_return_val_if_fail (cJSON_IsObject (header), NULL);
   if (!open_for_writing (file, error) || !check_size (file, error) ||
       !g_file_get_contents (path, &text, &n, error) ||
-      !read_text (file, text, n, &n_whole, error) ||
-      !end_last_line (file, text, n_whole, error) || !take_header (file, header, error))
+      !read_text (file, text, n, &n_whole, error) || !end_last_line (file, text, n_whole, error) ||
+      !take_header (file, header, error))
     return NULL;
   return g_steal_pointer (&file);
 }

@@ -15,7 +15,7 @@
 
 typedef struct {
   const KsEvalRow *row;
-  const char *text;     /* the prediction as the scorer reads it */
+  const char *text; /* the prediction as the scorer reads it */
   KsEvalScorer scorer;
   GArray *scores;       /* of KsEvalScore: the result */
   GHashTable *pictures; /* MME: cell and picture -> Pair */
@@ -53,8 +53,8 @@ static gboolean
 score_textvqa (Scoring *scoring, GError **error)
 {
   char **expect = scoring->row->expect;
-  double value = ks_eval_textvqa_score (scoring->text, (const char *const *)expect,
-                                        g_strv_length (expect));
+  double value =
+      ks_eval_textvqa_score (scoring->text, (const char *const *)expect, g_strv_length (expect));
 
   if (value < 0)
     return fail (scoring, "does not have ten references", error);
@@ -66,8 +66,8 @@ static gboolean
 score_mme (Scoring *scoring, GError **error)
 {
   const KsEvalRow *row = scoring->row;
-  gboolean right = ks_eval_mme_is_correct (scoring->text, row->expect[0],
-                                           scoring->scorer == KS_EVAL_HARNESS);
+  gboolean right =
+      ks_eval_mme_is_correct (scoring->text, row->expect[0], scoring->scorer == KS_EVAL_HARNESS);
   g_autofree char *key = ks_eval_cell_make_key (&row->cell), *name = NULL;
   Pair *pair;
 
@@ -205,8 +205,7 @@ GArray *
 ks_eval_score_rows (const GPtrArray *rows, KsEvalScorer scorer, GError **error)
 {
   g_autoptr (GArray) scores = g_array_new (FALSE, TRUE, sizeof (KsEvalScore));
-  g_autoptr (GHashTable) pictures =
-      g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
+  g_autoptr (GHashTable) pictures = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
 
   for (guint i = 0; i < rows->len; i++) {
     Scoring scoring = {.row = g_ptr_array_index (rows, i),

@@ -21,8 +21,8 @@ struct _KsEvalSession {
   guint turn;
   gboolean answer_open; /* an answer stands at the end, not closed yet */
   ks_token last_id;
-  guint n_text;             /* text tokens so far, for the budget "text" */
-  guint n_prompt;           /* read since the last answer */
+  guint n_text;   /* text tokens so far, for the budget "text" */
+  guint n_prompt; /* read since the last answer */
   double prompt_s;
   guint64 n_peak;
   ks_token best; /* likeliest after the last token read */

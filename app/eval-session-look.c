@@ -1,6 +1,6 @@
-/* eval-session-look.c - pictures of an item: files, or base64 text that becomes one for the decoder;
- * see eval-session-internal.h.  Embeddings of a whole turn are held at once, so that the turn is
- * read in one call: how a policy's modes count passes must not depend on the pictures. */
+/* eval-session-look.c - pictures of an item: files, or base64 text that becomes one for the
+ * decoder; see eval-session-internal.h.  Embeddings of a whole turn are held at once, so that the
+ * turn is read in one call: how a policy's modes count passes must not depend on the pictures. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/eval-session-internal.h"
 

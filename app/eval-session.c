@@ -1,5 +1,5 @@
-/* eval-session.c - see eval-session.h.  An answer's tokens are the likeliest ones; it ends where the
- * model ends it, at the limit, or when its tail is one block three times over. */
+/* eval-session.c - see eval-session.h.  An answer's tokens are the likeliest ones; it ends where
+ * the model ends it, at the limit, or when its tail is one block three times over. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/eval-session.h"
 
@@ -160,8 +160,7 @@ encode_turn (KsEvalSession *session, const KsEvalTurn *turn, const KsEvalLooks *
   const ks_tokenizer *tok = ks_model_get_tokenizer (setup->model);
   const ks_chat_template *tmpl = ks_engine_setup_get_chat_template (setup);
   gboolean is_first = ks_timeline_get_seen (session->tl) == 0;
-  uint32_t options =
-      (is_first ? KS_CHAT_FIRST : 0) | (turn->reply == NULL ? KS_CHAT_GENERATE : 0);
+  uint32_t options = (is_first ? KS_CHAT_FIRST : 0) | (turn->reply == NULL ? KS_CHAT_GENERATE : 0);
   ks_chat_message messages[2] = {
       {.role = KS_ROLE_USER, .text = turn->text, .n_bytes = strlen (turn->text)}};
   size_t n = 1;
@@ -226,8 +225,8 @@ is_loop (const GArray *ids)
   for (guint n = 1; n <= MAX_BLOCK && 3 * n <= ids->len; n++) {
     guint times = MAX (3, (MIN_REPEATED + n - 1) / n), span = times * n;
 
-    if (span <= ids->len && memcmp (all + ids->len - span, all + ids->len - span + n,
-                                    (span - n) * sizeof *all) == 0)
+    if (span <= ids->len &&
+        memcmp (all + ids->len - span, all + ids->len - span + n, (span - n) * sizeof *all) == 0)
       return TRUE;
   }
   return FALSE;
@@ -241,13 +240,12 @@ decode (KsEvalSession *session, const GArray *ids, GError **error)
   size_t n = 0;
   ks_error err = {0};
 
-  if (!ks_error_check (ks_tokenizer_decode (tok, session->setup->alloc,
-                                            (const ks_token *)ids->data, ids->len, false, &text,
-                                            &n, &err),
+  if (!ks_error_check (ks_tokenizer_decode (tok, session->setup->alloc, (const ks_token *)ids->data,
+                                            ids->len, false, &text, &n, &err),
                        &err, error))
     return NULL;
   valid = g_utf8_make_valid (text, (gssize)n);
-  ks_mem_free (session->setup->alloc, text);
+  ks_mem_free (text);
   return valid;
 }
 
@@ -323,9 +321,8 @@ read_reference (KsEvalSession *session, const ks_token *ids, guint n, GError **e
     session->wanted = ids + i;
     session->n_wanted = n - i;
     if (!widen_budget (session, ids + i, MIN (chunk, n - i), error) ||
-        !ks_error_check (
-            ks_timeline_eval (session->tl, ids + i, MIN (chunk, n - i), &hooks, &err), &err,
-            error))
+        !ks_error_check (ks_timeline_eval (session->tl, ids + i, MIN (chunk, n - i), &hooks, &err),
+                         &err, error))
       return FALSE;
   }
   if (n > 0)
@@ -363,10 +360,9 @@ force (KsEvalSession *session, const KsEvalTurn *turn, KsEvalRow *row, GError **
 static KsEvalRow *
 make_row (KsEvalSession *session, const KsEvalItem *item, const KsEvalTurn *turn)
 {
-  g_autofree char *bench = session->ask->forced ? g_strconcat (item->bench, "-forced", NULL)
-                                                : g_strdup (item->bench);
-  KsEvalRow *row =
-      ks_eval_row_new (&session->cell, bench, item->part, item->id, session->turn);
+  g_autofree char *bench =
+      session->ask->forced ? g_strconcat (item->bench, "-forced", NULL) : g_strdup (item->bench);
+  KsEvalRow *row = ks_eval_row_new (&session->cell, bench, item->part, item->id, session->turn);
 
   row->group = g_strdup (item->group);
   if (!session->ask->forced)

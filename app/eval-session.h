@@ -16,9 +16,9 @@ gboolean ks_eval_policy_parse (const char *text, const char *mode, ks_evict_para
                                GError **error);
 
 typedef struct {
-  guint max_new;     /* tokens of an answer, at most */
-  gboolean forced;   /* the references are read in place of answers, and their loss is measured */
-  KsEngineJob *job;  /* asked whether to stop; NULL = never */
+  guint max_new;    /* tokens of an answer, at most */
+  gboolean forced;  /* the references are read in place of answers, and their loss is measured */
+  KsEngineJob *job; /* asked whether to stop; NULL = never */
 } KsEvalAsk;
 
 typedef struct _KsEvalSession KsEvalSession;

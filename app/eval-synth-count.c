@@ -103,8 +103,8 @@ make_word (const guint *order, guint i)
   if (i < n)
     return g_strdup (ks_synth_nouns[order[i]]);
   i -= n;
-  return g_strconcat (ks_synth_nouns[order[i % n]],
-                      ks_synth_nouns[order[(i + 1 + i / n) % n]], NULL);
+  return g_strconcat (ks_synth_nouns[order[i % n]], ks_synth_nouns[order[(i + 1 + i / n) % n]],
+                      NULL);
 }
 
 void

@@ -36,9 +36,9 @@ struct _KsSynth {
   GArray *places; /* of double, 0 .. 1, of the needles */
   char **expect;
   char *intro, *question;
-  gboolean all_needles; /* the filler is needles, too */
-  guint64 keys;         /* seed of the pairs that are keys */
-  guint n_key;          /* keys that are used up */
+  gboolean all_needles;   /* the filler is needles, too */
+  guint64 keys;           /* seed of the pairs that are keys */
+  guint n_key;            /* keys that are used up */
   guint n_common, n_rare; /* counted words: how often each stands there */
   GPtrArray *words;       /* the common ones, the chain of variables, ... */
 };

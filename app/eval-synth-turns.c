@@ -28,13 +28,12 @@ static const struct {
     [FRUIT] = {"For the cake %1 wants nothing but %2.", "Which fruit does %1 want for the cake?"},
 };
 
-static const char *const people[] = {"Agnes",  "Bruno",   "Clara",   "Dorian", "Edith",
-                                     "Felix",  "Greta",   "Hannes",  "Irene",  "Jasper",
-                                     "Katrin", "Leopold", "Mathilda", "Nils",  "Ottilie",
-                                     "Philip", "Rosalie", "Stefan",  "Tilda",  "Ulrich"};
-static const char *const rooms[] = {"greenhouse", "laundry", "observatory", "workshop",
-                                    "cloakroom",  "gallery", "brewery",     "boathouse",
-                                    "pharmacy",   "aquarium"};
+static const char *const people[] = {"Agnes",  "Bruno",   "Clara",    "Dorian", "Edith",
+                                     "Felix",  "Greta",   "Hannes",   "Irene",  "Jasper",
+                                     "Katrin", "Leopold", "Mathilda", "Nils",   "Ottilie",
+                                     "Philip", "Rosalie", "Stefan",   "Tilda",  "Ulrich"};
+static const char *const rooms[] = {"greenhouse", "laundry", "observatory", "workshop", "cloakroom",
+                                    "gallery",    "brewery", "boathouse",   "pharmacy", "aquarium"};
 static const char *const fruits[] = {"gooseberries", "apricots", "cranberries", "pears",
                                      "blackberries", "plums",    "raspberries", "quinces",
                                      "cherries",     "figs"};

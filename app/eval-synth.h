@@ -1,8 +1,8 @@
-/* eval-synth.h - text tests that need no data: needles, variable tracking, counted words, recall over
- * turns.  Same kind, options and tokenizer: same bytes on every machine.  All words and sentences
- * are our own.  Order matters for eviction: the question comes together with the text, or in a later
- * turn, after eviction and turns about other things.
- * Source: docs/formats/evaluation.md.  Threads: any. */
+/* eval-synth.h - text tests that need no data: needles, variable tracking, counted words, recall
+ * over turns.  Same kind, options and tokenizer: same bytes on every machine.  All words and
+ * sentences are our own.  Order matters for eviction: the question comes together with the text, or
+ * in a later turn, after eviction and turns about other things. Source: docs/formats/evaluation.md.
+ * Threads: any. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -19,11 +19,11 @@ typedef enum { KS_EVAL_NUMBER, KS_EVAL_WORDS, KS_EVAL_UUID } KsEvalNeedleValue;
 
 typedef struct {
   guint64 seed;
-  guint index; /* number of the item in its series */
-  guint n_tok; /* prompt and room for the answer together, at most */
-  guint depth; /* percent of the text before the needle; kinds with several: of the first */
-  gboolean after;           /* the question comes in a turn of its own */
-  guint n_other;            /* turns about other things before it; only with after */
+  guint index;    /* number of the item in its series */
+  guint n_tok;    /* prompt and room for the answer together, at most */
+  guint depth;    /* percent of the text before the needle; kinds with several: of the first */
+  gboolean after; /* the question comes in a turn of its own */
+  guint n_other;  /* turns about other things before it; only with after */
   KsEvalNeedleValue values; /* of needles */
   GPtrArray *filler;        /* sentences of the user's (ks_eval_synth_split); NULL = our own */
 } KsEvalSynthOptions;

@@ -1,12 +1,8 @@
-/* eval-template.h - how a benchmark's questions are worded: a text file with named sections that the
- * user may edit.
- *   # remarks, up to the first section
- *   [short]
- *   {image}{question}
- *   Answer with a single word or phrase.
- * {image} is where the pictures stand (in front when it is missing), {question} the question as it
- * is in the data, other names are fields of the item; what the loaders fill in stands in
- * docs/formats/evaluation.md.  Threads: immutable after loading. */
+/* eval-template.h - how a benchmark's questions are worded: a text file with named sections that
+ * the user may edit. # remarks, up to the first section [short] {image}{question} Answer with a
+ * single word or phrase. {image} is where the pictures stand (in front when it is missing),
+ * {question} the question as it is in the data, other names are fields of the item; what the
+ * loaders fill in stands in docs/formats/evaluation.md.  Threads: immutable after loading. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 

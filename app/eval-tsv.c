@@ -45,8 +45,8 @@ fail (const KsEvalTsv *tsv, const char *what, GError **error)
   return FALSE;
 }
 
-/* The end of the field at tsv->at: where a tab, a line break or the file's end stands.  Quotes count
- * only where a field begins with one. */
+/* The end of the field at tsv->at: where a tab, a line break or the file's end stands.  Quotes
+ * count only where a field begins with one. */
 static gboolean
 read_field (KsEvalTsv *tsv, Field *out, GError **error)
 {
@@ -161,8 +161,8 @@ ks_eval_tsv_next (KsEvalTsv *tsv, GError **error)
     return FALSE;
   if (tsv->fields->len == tsv->columns->len)
     return TRUE;
-  problem = g_strdup_printf ("has %u fields, but the first line names %u columns",
-                             tsv->fields->len, tsv->columns->len);
+  problem = g_strdup_printf ("has %u fields, but the first line names %u columns", tsv->fields->len,
+                             tsv->columns->len);
   return fail (tsv, problem, error);
 }
 

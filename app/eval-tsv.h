@@ -1,6 +1,6 @@
-/* eval-tsv.h - tab separated tables as the public benchmarks come in: a line of column names, fields
- * with CSV quoting ("" inside quotes, line breaks too), pictures as base64 text.
- * The file is mapped: pictures are parts of it, not copies.  Threads: one at a time. */
+/* eval-tsv.h - tab separated tables as the public benchmarks come in: a line of column names,
+ * fields with CSV quoting ("" inside quotes, line breaks too), pictures as base64 text. The file is
+ * mapped: pictures are parts of it, not copies.  Threads: one at a time. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 

@@ -32,6 +32,7 @@ int cli_models_main (char **args);
 int cli_bench_main (char **args);
 int cli_inspect_main (char **args);
 int cli_devices_main (char **args);
+int cli_gates_main (char **args);
 int cli_sessions_main (char **args);
 int cli_export_main (char **args);
 int cli_import_main (char **args);

@@ -15,6 +15,7 @@ static const CliCommand commands[] = {
     {"import", "add sessions from exported bundles", cli_import_main},
     {"memory", "tell what is remembered of a stored session, by turn and picture", cli_memory_main},
     {"models", "list, describe and check model files", cli_models_main},
+    {"gates", "import and inspect what tells a model how long to remember", cli_gates_main},
     {"bench", "measure speed, memory and recall", cli_bench_main},
     {"inspect", "look into files, tokens, logits and evictions", cli_inspect_main},
     {"devices", "list what can compute here", cli_devices_main},

@@ -8,15 +8,34 @@
 
 G_BEGIN_DECLS
 
+#define BENCH_RECALL_MAX_FACTS 24u
+
 typedef struct {
-  char *text;     /* paragraphs, 3 to 9 of them with a fact */
-  char *question; /* about one fact */
-  char *value;    /* a right answer contains it */
+  char *question, *value; /* a right answer contains the value */
+  guint fact_at;          /* which fact is asked for, from 0 */
+} BenchRecallQuestion;
+
+typedef struct {
+  char *text;        /* paragraphs, some of them with a fact */
+  GArray *questions; /* of BenchRecallQuestion, in order of the facts, at least one */
   guint n_fact;
-  guint fact_at; /* which fact is asked for, from 0 */
+  /* The first question's. */
+  const char *question, *value;
+  guint fact_at;
 } BenchRecallPrompt;
 
-/* Prompt number index of the series of seed; about n_word words long (800 tokens are 550 words). */
+typedef struct {
+  guint64 seed;
+  guint index;          /* number in the series of seed */
+  guint n_word;         /* about; 800 tokens are 550 words, at least 20 */
+  gboolean other_words; /* the family of sentences that no gate of ours is trained on */
+  guint n_fact;         /* 0 = 3 to 9, drawn; at most BENCH_RECALL_MAX_FACTS */
+  guint n_ask;          /* questions, spread over the facts; 0 = one, drawn.  What is not asked for
+                           distracts. */
+} BenchRecallSpec;
+
+BenchRecallPrompt *bench_recall_prompt_make (const BenchRecallSpec *spec);
+/* The same with the first family, 3 to 9 facts and one question. */
 BenchRecallPrompt *bench_recall_prompt_new (guint64 seed, guint index, guint n_word);
 void bench_recall_prompt_free (BenchRecallPrompt *prompt);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (BenchRecallPrompt, bench_recall_prompt_free)

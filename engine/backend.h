@@ -14,7 +14,7 @@
 
 KS_BEGIN_DECLS
 
-#define KS_BACKEND_ABI 4u
+#define KS_BACKEND_ABI 5u
 
 typedef uint64_t ks_dptr; /* device address; 0 = none; adding bytes is allowed */
 
@@ -260,17 +260,6 @@ typedef struct ks_op_head {
   ks_dptr logits;       /* f32 [n_row, n_vocab] or 0 */
 } ks_op_head;
 
-/* Training: the gradient of linear with respect to its input, dx = dy w or dx += dy w; exact in
- * every mode. */
-typedef struct ks_op_linear_t {
-  ks_weight w; /* read through data */
-  ks_dptr dy;  /* f32 [n_tok, n_out] */
-  ks_dptr dx;  /* f32 [n_tok, n_in] */
-  uint32_t n_tok;
-  size_t dy_stride, dx_stride; /* floats from row to row; 0 = dense */
-  bool accumulate;
-} ks_op_linear_t;
-
 typedef struct ks_dev ks_dev; /* an opened device, private to its backend */
 
 typedef struct ks_dev_info {
@@ -294,10 +283,7 @@ typedef struct ks_dev_params {
 /* Called between operations of a step and at least every 50 ms of work; true stops the step. */
 typedef bool (*ks_stop_fn)(void *user);
 
-/* What only training needs, recorded like the other operations: all of it or none. */
-typedef struct ks_train_table {
-  ks_status (*linear_transposed)(ks_dev *dev, const ks_op_linear_t *op);
-} ks_train_table;
+struct ks_train_table;
 
 typedef struct ks_backend_table {
   uint32_t abi, size;
@@ -364,7 +350,7 @@ typedef struct ks_backend_table {
   ks_status (*kv_move_page)(ks_dev *dev, const ks_kv_view *kv, uint32_t dst_page, uint32_t src_page,
                             ks_error *err);
 
-  const ks_train_table *train; /* NULL: this backend does not train */
+  const struct ks_train_table *train; /* backend-train.h; NULL: this backend does not train */
 } ks_backend_table;
 
 /* An opened device. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Who may include whom: ui -> app -> {engine, media, storage}; cuda sees three engine headers."""
+"""Who may include whom: ui -> app -> {engine, media, storage}; cuda sees four engine headers."""
 # SPDX-License-Identifier: GPL-3.0-or-later
 import re
 
@@ -14,7 +14,7 @@ CUDA = ("cuda", "cublas", "nvrtc", "cooperative_groups")
 DECODERS = ("poppler", "tesseract", "libheif", "webp/", "librsvg", "tiffio", "jpeglib", "png.h")
 VALUE_HEADERS = ("storage/ks-session.h", "storage/ks-message.h", "storage/ks-attachment.h",
                  "media/ks-pixels.h")
-CUDA_MAY = ("engine/backend.h", "engine/dtype.h", "engine/status.h")
+CUDA_MAY = ("engine/backend.h", "engine/backend-train.h", "engine/dtype.h", "engine/status.h")
 
 # folder: (project folders it may include, library prefixes it must never name)
 RULES = {

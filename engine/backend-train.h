@@ -3,8 +3,8 @@
  * in every compute mode; their results are the same to the last bit for any number of threads.
  * Activations, gradients and the gate's weights are f32, shapes row-major.  "=" outputs are
  * overwritten, "+=" outputs are added to.  n_tok rows are the tokens of one packed sequence; ages
- * t - j are differences of row numbers, and first[t] (not falling, <= t) is the first row that row
- * t may see: the start of its document or of its sliding window.
+ * t - j are differences of row numbers; first[t] is the first row that row t may see: the start of
+ * its document or of its sliding window.
  * Over 200 lines because the descriptors are one contract.
  * Threads: one thread drives a device.  Source: docs/method.md, section 11. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
@@ -51,16 +51,17 @@ typedef struct ks_op_act_mul_back {
 } ks_op_act_mul_back;
 
 /* Attention of one layer over its own dense rows, with a bias by age for every key:
- *   l[i, j] = q_i . k_j * scale + (t - j) * log_beta[j, g],   t = at[i], first[t] <= j <= t,
- * g the KV head of the query head; out = sum softmax(l) v.  Nothing [n_tok, n_tok] is stored. */
+ *   l[i, j] = q_i . k_j * scale + max(0, at[i] - j) * log_beta[j, g],  first[i] <= j <= last[i],
+ * g the KV head of the query head; out = sum softmax(l) v; a query that sees nothing gives 0 and
+ * logsumexp -inf.  Nothing [n_tok, n_tok] is stored. */
 typedef struct ks_op_attn_bias {
-  ks_dptr q;         /* f32 [n_q, n_head, k_dim] */
-  ks_dptr k, v;      /* f32 [n_tok, n_kv_head, k_dim | v_dim] */
-  ks_dptr log_beta;  /* f32 [n_tok, n_kv_head]; 0 = no bias (the teacher) */
-  ks_dptr out;       /* f32 [n_q, n_head, v_dim] = */
-  ks_dptr logsumexp; /* f32 [n_q, n_head] =, of l; 0 = not wanted */
-  ks_dptr first;     /* u32 [n_tok]; 0 = all zeros */
-  ks_dptr at;        /* u32 [n_q], rising: the rows that the queries are; 0 = 0 .. n_q - 1 */
+  ks_dptr q;           /* f32 [n_q, n_head, k_dim] */
+  ks_dptr k, v;        /* f32 [n_tok, n_kv_head, k_dim | v_dim] */
+  ks_dptr log_beta;    /* f32 [n_tok, n_kv_head]; 0 = no bias (the teacher) */
+  ks_dptr out;         /* f32 [n_q, n_head, v_dim] = */
+  ks_dptr logsumexp;   /* f32 [n_q, n_head] =, of l; 0 = not wanted */
+  ks_dptr at;          /* u32 [n_q], rising: the rows that the queries are; 0 = 0 .. n_q - 1 */
+  ks_dptr first, last; /* u32 [n_q], not falling; 0 = zeros, and at */
   uint32_t n_q, n_tok, n_head, n_kv_head, k_dim, v_dim;
   size_t q_stride, k_stride, v_stride; /* floats from row to row; 0 = dense */
   float scale;
@@ -72,7 +73,8 @@ typedef struct ks_op_attn_bias_back {
   ks_dptr d_out;           /* f32 [n_q, n_head, v_dim] */
   ks_dptr dq;              /* f32 [n_q, n_head, k_dim] = */
   ks_dptr dk, dv;          /* f32 [n_tok, n_kv_head, k_dim | v_dim] = */
-  ks_dptr dlog_beta; /* f32 [n_tok, n_kv_head] += sum over i and the group of (t - j) dl[i, j] */
+  ks_dptr dlog_beta; /* f32 [n_tok, n_kv_head] += sum over i and the group of max(0, at[i] - j)
+                        dl[i, j] */
 } ks_op_attn_bias_back;
 
 /* The gate from dlog_beta back.  Everything is made anew from x: the forward operation has nothing
@@ -101,7 +103,7 @@ ks_gate_back_get_n_work(uint64_t n_tok, uint64_t n_gate, uint64_t n_kv_head)
  * over all h, or for each h by itself. */
 typedef struct ks_op_capacity {
   ks_dptr log_beta; /* f32 [n_tok, n_kv_head] */
-  ks_dptr first;    /* u32 [n_tok]; 0 = all zeros */
+  ks_dptr first;    /* u32 [n_tok], not falling, first[t] <= t; 0 = all zeros */
   ks_dptr size;     /* f32 [n_tok], per_head: [n_tok, n_kv_head]; += */
   uint32_t n_tok, n_kv_head;
   bool per_head;
@@ -130,12 +132,12 @@ typedef struct ks_op_logit_loss {
 } ks_op_logit_loss;
 
 /* Distance of two arrays over the energy of a third, row by row:
- *   loss[i] += weight[i] |a_i - b_i|^2 / |ref_i|^2,   da = its gradient in a.
+ *   loss[i] += |a_i - b_i|^2 / |ref_i|^2,   da = weight[i] times its gradient in a.
  * A row of ref that is all zeros gives nothing. */
 typedef struct ks_op_square_loss {
   ks_dptr a, b, ref; /* f32 [n_row, n_col] */
-  ks_dptr weight;    /* f32 [n_row] */
-  ks_dptr loss;      /* f32 [n_row] +=; 0 = not wanted */
+  ks_dptr weight;    /* f32 [n_row]; 0 = ones */
+  ks_dptr loss;      /* f32 [n_row] +=, without weights; 0 = not wanted */
   ks_dptr da;        /* f32 [n_row, n_col] =, may be a; 0 = not wanted */
   uint32_t n_row, n_col;
 } ks_op_square_loss;

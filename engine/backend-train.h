@@ -67,17 +67,17 @@ typedef struct ks_op_attn_bias {
   float scale;
 } ks_op_attn_bias;
 
-/* Its gradient.  dq, dk, dv are dense; any of dq, dk, dv, dlog_beta may be 0 = not wanted. */
+/* Its gradient.  dq, dk, dv are dense; any of dq, dk, dv, d_log_beta may be 0 = not wanted. */
 typedef struct ks_op_attn_bias_back {
   ks_op_attn_bias forward; /* with out and logsumexp as the forward operation left them */
   ks_dptr d_out;           /* f32 [n_q, n_head, v_dim] */
   ks_dptr dq;              /* f32 [n_q, n_head, k_dim] = */
   ks_dptr dk, dv;          /* f32 [n_tok, n_kv_head, k_dim | v_dim] = */
-  ks_dptr dlog_beta; /* f32 [n_tok, n_kv_head] += sum over i and the group of max(0, at[i] - j)
+  ks_dptr d_log_beta; /* f32 [n_tok, n_kv_head] += sum over i and the group of max(0, at[i] - j)
                         dl[i, j] */
 } ks_op_attn_bias_back;
 
-/* The gate from dlog_beta back.  Everything is made anew from x: the forward operation has nothing
+/* The gate from d_log_beta back.  Everything is made anew from x: the forward operation has nothing
  * to keep but log_beta.  Local gates have w2.data 0 (then dw2, db2 are not read). */
 typedef struct ks_op_gate_back {
   ks_weight w1, w2, w3; /* F32, dense rows */

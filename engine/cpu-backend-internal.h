@@ -8,7 +8,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
-#include "engine/backend.h"
+#include "engine/backend-train.h"
 #include "engine/threads.h"
 
 KS_BEGIN_DECLS
@@ -118,6 +118,7 @@ void ks_cpu_head_need(const ks_cpu_ctx *ctx, const ks_op_head *op, ks_cpu_need *
 typedef struct ks_cpu_rope_job {
   ks_op_rope op;
   float *angles;
+  bool back; /* by the negative angles: a gradient */
 } ks_cpu_rope_job;
 
 /* The operations.  Each is called on every member with the same descriptor. */

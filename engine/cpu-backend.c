@@ -8,6 +8,7 @@
 #include "engine/cpu-isa-internal.h"
 #include "engine/cpu-packed-internal.h"
 #include "engine/cpu-step-internal.h"
+#include "engine/cpu-train-internal.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -403,6 +404,22 @@ add_needing(ks_dev *dev, ks_cpu_op_kind kind, const void *op, size_t n_bytes,
   return ks_cpu_need_scratch(dev, need) == KS_OK ? add(dev, kind, op, n_bytes) : NULL;
 }
 
+bool
+ks_cpu_record_call(ks_dev *dev, ks_cpu_call_fn fn, const void *op, size_t n_bytes,
+                   const ks_cpu_need *need)
+{
+  ks_cpu_call *call;
+
+  if (ks_cpu_need_scratch(dev, need) != KS_OK)
+    return false;
+  call = ks_cpu_step_add(&dev->step, KS_CPU_CALL, sizeof(*call) + n_bytes, NULL);
+  if (call == NULL)
+    return false;
+  call->fn = fn;
+  memcpy(call + 1, op, n_bytes);
+  return true;
+}
+
 /* A copy of a host array that lives as long as the recorded step. */
 static bool
 copy_array(ks_dev *dev, const void *src, size_t n, size_t size, const void **out)
@@ -483,25 +500,28 @@ cpu_act_mul(ks_dev *dev, const ks_op_act_mul *op)
 }
 
 static bool
-same_angles(const ks_op_rope *a, const ks_op_rope *b)
+same_angles(const ks_cpu_rope_job *job, const ks_cpu_rope_job *other)
 {
-  return a->pos == b->pos && a->inv_freq == b->inv_freq && a->axis == b->axis &&
-         a->n_tok == b->n_tok && a->n_rot == b->n_rot && a->mscale == b->mscale;
+  const ks_op_rope *a = &job->op, *b = &other->op;
+
+  return job->back == other->back && a->pos == b->pos && a->inv_freq == b->inv_freq &&
+         a->axis == b->axis && a->n_tok == b->n_tok && a->n_rot == b->n_rot &&
+         a->mscale == b->mscale;
 }
 
 /* The table of an earlier rotation of this step, or one that is made before this rotation. */
 static float *
-find_angles(ks_dev *dev, const ks_op_rope *op)
+find_angles(ks_dev *dev, const ks_cpu_rope_job *wanted)
 {
   ks_cpu_step *step = &dev->step;
   ks_cpu_touches touches = {0};
-  ks_cpu_rope_job job = {.op = *op};
+  ks_cpu_rope_job job = *wanted;
   void *made;
 
   for (uint32_t i = 0; i < step->n_angles; i++)
-    if (same_angles(op, &step->angles[i].op))
+    if (same_angles(&job, &step->angles[i]))
       return step->angles[i].angles;
-  job.angles = ks_cpu_step_get(step, (size_t)op->n_tok * op->n_rot * sizeof(float));
+  job.angles = ks_cpu_step_get(step, (size_t)job.op.n_tok * job.op.n_rot * sizeof(float));
   if (job.angles == NULL)
     return NULL;
   ks_cpu_touch_rope_angles(&touches, &job);
@@ -511,16 +531,23 @@ find_angles(ks_dev *dev, const ks_op_rope *op)
   return made != NULL ? job.angles : NULL;
 }
 
-static ks_status
-cpu_rope(ks_dev *dev, const ks_op_rope *op)
+ks_status
+ks_cpu_record_rope(ks_dev *dev, const ks_op_rope *op, bool back)
 {
-  ks_cpu_rope_job job = {.op = *op, .angles = find_angles(dev, op)};
+  ks_cpu_rope_job job = {.op = *op, .back = back};
   ks_cpu_touches touches = {0};
 
+  job.angles = find_angles(dev, &job);
   if (job.angles == NULL)
     return KS_ERR_NOMEM;
   ks_cpu_touch_rope(&touches, &job);
   return done(add_light(dev, KS_CPU_ROPE, &job, sizeof(job), &touches));
+}
+
+static ks_status
+cpu_rope(ks_dev *dev, const ks_op_rope *op)
+{
+  return ks_cpu_record_rope(dev, op, false);
 }
 
 static ks_status
@@ -644,16 +671,14 @@ cpu_head(ks_dev *dev, const ks_op_head *op)
   return KS_OK;
 }
 
-static ks_status
-cpu_linear_transposed(ks_dev *dev, const ks_op_linear_t *op)
+ks_status
+ks_cpu_record_transposed(ks_dev *dev, const ks_op_linear_t *op)
 {
   ks_cpu_need need = {0};
 
   ks_cpu_linear_transposed_need(&dev->ctx, op, &need);
   return done(add_needing(dev, KS_CPU_LINEAR_TRANSPOSED, op, sizeof(*op), &need));
 }
-
-static const ks_train_table cpu_train_table = {.linear_transposed = cpu_linear_transposed};
 
 static const ks_backend_table cpu_table = {
     .abi = KS_BACKEND_ABI,
@@ -699,7 +724,7 @@ static const ks_backend_table cpu_table = {
     .kv_read = ks_cpu_kv_read,
     .kv_rotate = ks_cpu_kv_rotate,
     .kv_move_page = ks_cpu_kv_move_page,
-    .train = &cpu_train_table,
+    .train = &ks_cpu_train_table,
 };
 
 const ks_backend_table *

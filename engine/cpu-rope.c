@@ -50,6 +50,8 @@ ks_cpu_rope_angles(const ks_cpu_ctx *ctx, const ks_cpu_rope_job *job, uint32_t m
     float *cosine = job->angles + t * op->n_rot;
 
     fill_angles(cosine, cosine + op->n_rot / 2, op, pos + t, op->n_tok, op->mscale);
+    for (size_t i = op->n_rot / 2; job->back && i < op->n_rot; i++)
+      cosine[i] = -cosine[i];
   }
 }
 

@@ -8,6 +8,7 @@
 #include "engine/cpu-step-internal.h"
 
 #include "engine/cpu-share-internal.h"
+#include "engine/cpu-train-internal.h"
 
 #include <assert.h>
 #include <time.h>
@@ -183,6 +184,12 @@ ks_cpu_step_add(ks_cpu_step *step, ks_cpu_op_kind kind, size_t n_bytes,
 }
 
 static void
+run_call(const ks_cpu_ctx *ctx, const ks_cpu_call *call, uint32_t member, uint32_t n_member)
+{
+  call->fn(ctx, call + 1, member, n_member);
+}
+
+static void
 run_record(const ks_cpu_ctx *ctx, const record *r, uint32_t member, uint32_t n_member)
 {
   const void *op = (const unsigned char *)r + RECORD_BYTES;
@@ -244,6 +251,9 @@ run_record(const ks_cpu_ctx *ctx, const record *r, uint32_t member, uint32_t n_m
     break;
   case KS_CPU_HEAD:
     ks_cpu_head(ctx, op, member, n_member);
+    break;
+  case KS_CPU_CALL:
+    run_call(ctx, op, member, n_member);
     break;
   }
 }

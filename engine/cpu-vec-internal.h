@@ -42,6 +42,13 @@ typedef struct ks_cpu_rows {
                                  asked for them on the way */
 } ks_cpu_rows;
 
+/* What turns a row of logits into its gradient. */
+typedef struct ks_logit_row {
+  float logsumexp_q, logsumexp_p;
+  float w_q, w_p; /* weights of the two softmaxes */
+  float inv_cap2; /* 1 / cap^2; 0 = no cap */
+} ks_logit_row;
+
 typedef struct ks_cpu_vec_fns {
   const char *name;
   /* Stored row <-> f32 [n].  Q8_0 rows are whole blocks of 32; the last one may be part used. */
@@ -86,6 +93,31 @@ typedef struct ks_cpu_vec_fns {
   /* Lowers *least_kept to the least key of the kept and raises *most_dropped likewise. */
   void (*rank_margin)(const uint8_t *keep, const float *x, size_t n, uint32_t *least_kept,
                       uint32_t *most_dropped);
+
+  /* Training (cpu-vec-train.inc).  Outputs may be inputs.  The age of element i is
+   * max(0, age - i). */
+  float (*dot)(const float *a, const float *b, size_t n);
+  float (*dot3)(const float *a, const float *b, const float *w, size_t n); /* w may be NULL: ones */
+  float (*distance)(const float *a, const float *b, size_t n);             /* of a - b, squared */
+  void (*difference)(float *out, const float *a, const float *b, size_t n, float factor);
+  /* dx (+)= along * w * dy - across * x; w may be NULL */
+  void (*norm_back)(float *dx, const float *x, const float *w, const float *dy, size_t n,
+                    float along, float across, bool add);
+  /* da = dy b act'(a), db = dy act(a); b and db may be NULL */
+  void (*act_back)(float *da, float *db, const float *a, const float *b, const float *dy, size_t n,
+                   ks_act act);
+  void (*age_add)(float *s, const float *log_beta, size_t n, float age); /* s += age log_beta */
+  /* s = exp(s + age log_beta - top); log_beta may be NULL */
+  void (*age_exp)(float *s, const float *log_beta, size_t n, float age, float top);
+  /* dp = p (dp - mean), ages += age dp */
+  void (*softmax_back)(float *dp, const float *p, float *ages, size_t n, float mean, float age);
+  float (*decay_sum)(const float *log_beta, size_t n, float age); /* of exp(age log_beta) */
+  /* d_log_beta += d_size age exp(age log_beta) */
+  void (*decay_back)(float *d_log_beta, const float *log_beta, size_t n, float age, float d_size);
+  void (*softcap)(float *x, size_t n, float cap);
+  /* Returns the sum of softmax(p) (p - q); d = (w_q softmax(q) - w_p softmax(p)) (1 - q^2
+   * inv_cap2). p or d may be NULL. */
+  double (*logit_back)(float *d, const float *q, const float *p, size_t n, const ks_logit_row *row);
 } ks_cpu_vec_fns;
 
 extern const ks_cpu_vec_fns ks_cpu_vec_scalar;

@@ -171,10 +171,9 @@ rope_body(ops_fixture *f)
     }
     for (uint32_t i = 0; i < 3 * n_tok; i++)
       pos[i] = (int32_t)(ops_random(f) % 9000);
-    job = (ks_cpu_rope_job){op, ops_floats(f, (size_t)n_tok * op.n_rot)};
+    job = (ks_cpu_rope_job){.op = op, .angles = ops_floats(f, (size_t)n_tok * op.n_rot)};
     ops_rope_angles(f, &job);
     ops_rope(f, &job);
-    ks_mem_free(job.angles);
     for (uint32_t t = 0; t < n_tok; t++)
       for (uint32_t h = 0; h < 4; h++) {
         const float *got = h < 3 ? q + t * q_stride + h * dim : k + t * dim;
@@ -190,6 +189,15 @@ rope_body(ops_fixture *f)
         for (uint32_t i = n_rot; i < dim; i++)
           KS_ASSERT(got[i] == src[i]);
       }
+    job.back = true; /* turned back, each time longer by mscale */
+    ops_rope_angles(f, &job);
+    ops_rope(f, &job);
+    for (size_t i = 0; i < n_tok * q_stride; i++) {
+      const bool rotated = i % q_stride < 3 * (size_t)dim && i % q_stride % dim < n_rot;
+
+      KS_ASSERT_NEAR(q[i], q0[i] * (rotated ? 1.5625 : 1.0), 1e-6);
+    }
+    ks_mem_free(job.angles);
     ks_mem_free(q);
     ks_mem_free(k);
     ks_mem_free(q0);
@@ -197,7 +205,7 @@ rope_body(ops_fixture *f)
   }
 }
 
-/* Both pairings, one and three axes, elements behind n_rot untouched. */
+/* Both pairings, one and three axes, elements behind n_rot untouched; its gradient turns back. */
 KS_TEST(rows, rope)
 {
   ops_for_all(rope_body);

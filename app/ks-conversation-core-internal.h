@@ -34,6 +34,7 @@ struct _KsConversationCore {
   gboolean answer_open; /* an answer stands at the end of the timeline, not closed yet */
   KsAnswerEnd open_end; /* how that answer ended; NONE as soon as another message is read */
   gboolean unread;      /* reading a message was broken off: drop what was read of it */
+  gboolean rereading;   /* turns that are stored already: they may not fail for one picture */
   gboolean told_length;
   GHashTable *told_lost; /* names of files that cannot be read any more */
   gboolean at_start;     /* no text of the answer has been shown yet */
@@ -74,10 +75,12 @@ void ks_core_tell_lost (KsConversationCore *core, KsEngineJob *job, const char *
 /* Sees to it that every picture of a turn was encoded, and says how each stands in its message:
  * out [turn->pictures->len].  *out_rest (transfer full): the message as it is without those that
  * cannot be read any more, to which out belongs then; NULL when all are there. */
-gboolean ks_core_look (KsConversationCore *core, KsEngineJob *job, const KsTurnText *turn,
-                       ks_chat_visual *out, KsTurnText **out_rest, GError **error);
+gboolean ks_core_look (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
+                       const KsTurnText *turn, ks_chat_visual *out, KsTurnText **out_rest,
+                       GError **error);
 /* Embeddings of a picture for reading; borrowed until the next call. */
-const ks_vision_embeds *ks_core_get_embeds (KsConversationCore *core, KsEngineJob *job,
-                                            const KsPicture *picture, GError **error);
+const ks_vision_embeds *ks_core_get_embeds (KsConversationCore *core, KsEngine *engine,
+                                            KsEngineJob *job, const KsPicture *picture,
+                                            GError **error);
 
 G_END_DECLS

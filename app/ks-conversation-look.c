@@ -15,6 +15,7 @@
 /* Tells how a picture comes along. */
 typedef struct {
   KsConversationCore *core;
+  KsEngine *engine;
   KsEngineJob *job;
   const KsPicture *picture;
   guint n_done, n_total;
@@ -44,10 +45,14 @@ stop_requested (void *user)
   return ks_engine_job_is_cancelled (looking->job);
 }
 
+/* Nothing of a picture is on its way through the device here: a new target takes effect at once. */
 static void
 encode_progress (void *user, uint32_t n_done, uint32_t n_total)
 {
-  tell (user, n_done, n_total);
+  Looking *looking = user;
+
+  tell (looking, n_done, n_total);
+  ks_engine_run_urgent (looking->engine);
 }
 
 static void
@@ -57,9 +62,10 @@ decode_progress (guint n_done, guint n_total, gpointer user)
 }
 
 static Looking
-begin_looking (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture)
+begin_looking (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
+               const KsPicture *picture)
 {
-  return (Looking){.core = core, .job = job, .picture = picture};
+  return (Looking){.core = core, .engine = engine, .job = job, .picture = picture};
 }
 
 static void
@@ -201,15 +207,16 @@ book_room (KsConversationCore *core, KsEngineJob *job, const ks_vision_plan *pla
 
 /* Decodes and encodes; the result is kept. */
 static const ks_vision_embeds *
-encode (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture, GError **error)
+encode (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const KsPicture *picture,
+        GError **error)
 {
   KsSight *sight = core->setup->sight;
-  guint64 total_bytes = core->setup->request.total_bytes;
+  guint64 total_bytes; /* when it is done: it may be moved meanwhile */
   guint64 scratch_bytes = ks_alloc_get_bytes (core->setup->alloc, KS_MEM_SCRATCH);
   KsPictureRgb rgb = {0};
   ks_vision_plan plan;
   const ks_vision_embeds *embeds = NULL;
-  Looking looking = begin_looking (core, job, picture);
+  Looking looking = begin_looking (core, engine, job, picture);
   ks_vision_hooks hooks = {.stop = stop_requested, .progress = encode_progress, .user = &looking};
 
   if (decode (&looking, &rgb, error) && ks_sight_make_plan (sight, picture, &rgb, &plan, error) &&
@@ -218,6 +225,7 @@ encode (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture, GE
   end_looking (&looking);
   ks_picture_rgb_clear (&rgb);
   /* What the device grew for the tower's operations stays: keys and values make room for it. */
+  total_bytes = core->setup->request.total_bytes;
   if (embeds != NULL && total_bytes > 0 &&
       ks_alloc_get_bytes (core->setup->alloc, KS_MEM_SCRATCH) > scratch_bytes &&
       !ks_core_set_total (core, total_bytes, error))
@@ -226,8 +234,8 @@ encode (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture, GE
 }
 
 const ks_vision_embeds *
-ks_core_get_embeds (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture,
-                    GError **error)
+ks_core_get_embeds (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
+                    const KsPicture *picture, GError **error)
 {
   KsSight *sight = core->setup->sight;
   const ks_vision_embeds *embeds;
@@ -235,11 +243,12 @@ ks_core_get_embeds (KsConversationCore *core, KsEngineJob *job, const KsPicture 
   double time_s;
 
   if (!ks_sight_find_plan (sight, picture, &plan, &time_s))
-    return encode (core, job, picture, error) != NULL ? ks_sight_find (sight, picture) : NULL;
+    return encode (core, engine, job, picture, error) != NULL ? ks_sight_find (sight, picture)
+                                                              : NULL;
   if (!book_room (core, job, &plan, error))
     return NULL;
   embeds = ks_sight_find (sight, picture);
-  return embeds != NULL ? embeds : encode (core, job, picture, error);
+  return embeds != NULL ? embeds : encode (core, engine, job, picture, error);
 }
 
 static void
@@ -260,18 +269,18 @@ fill_visual (const KsPicture *picture, const ks_vision_plan *plan, double time_s
  * disk the next picture may push them out of memory: then only the first one is encoded ahead, so
  * that each is encoded once. */
 static gboolean
-look_at (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture, gboolean ahead,
-         ks_vision_plan *out_plan, double *out_time_s, GError **error)
+look_at (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const KsPicture *picture,
+         gboolean ahead, ks_vision_plan *out_plan, double *out_time_s, GError **error)
 {
   KsSight *sight = core->setup->sight;
-  Looking looking = begin_looking (core, job, picture);
+  Looking looking = begin_looking (core, engine, job, picture);
   KsPictureRgb rgb = {0};
   gboolean ok;
 
   if (ks_sight_find_plan (sight, picture, out_plan, out_time_s))
     return book_room (core, job, out_plan, error);
   if (ahead || ks_sight_has_disk (sight))
-    return encode (core, job, picture, error) != NULL &&
+    return encode (core, engine, job, picture, error) != NULL &&
            ks_sight_find_plan (sight, picture, out_plan, out_time_s); /* the newest is kept */
   ok = decode (&looking, &rgb, error) &&
        ks_sight_make_plan (sight, picture, &rgb, out_plan, error) &&
@@ -294,6 +303,19 @@ ks_core_tell_lost (KsConversationCore *core, KsEngineJob *job, const char *name)
   text = g_strdup_printf ("\"%s\" cannot be read any more and is left out: attach it again if the "
                           "model needs it.",
                           name);
+  ks_engine_job_emit_notice (job, text);
+}
+
+/* A stored picture that this model cannot take, as another one could: its turn goes on without it.
+ */
+static void
+tell_unfit (KsConversationCore *core, KsEngineJob *job, const char *name, const GError *why)
+{
+  g_autofree char *text = NULL;
+
+  if (!g_hash_table_add (core->told_lost, g_strdup (name)))
+    return;
+  text = g_strdup_printf ("%s; it is left out.", why->message);
   ks_engine_job_emit_notice (job, text);
 }
 
@@ -342,7 +364,7 @@ leave_out (const KsTurnText *turn, const gboolean *lost, ks_chat_visual *visuals
 }
 
 gboolean
-ks_core_look (KsConversationCore *core, KsEngineJob *job, const KsTurnText *turn,
+ks_core_look (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const KsTurnText *turn,
               ks_chat_visual *out, KsTurnText **out_rest, GError **error)
 {
   GPtrArray *pictures = turn->pictures;
@@ -363,11 +385,14 @@ ks_core_look (KsConversationCore *core, KsEngineJob *job, const KsTurnText *turn
 
     if (!ks_core_check_cancelled (job, error))
       return FALSE;
-    if (look_at (core, job, picture, i == 0, &plan, &time_s, &local)) {
+    if (look_at (core, engine, job, picture, i == 0, &plan, &time_s, &local)) {
       fill_visual (picture, &plan, time_s, &out[i]);
     } else if (is_lost (local)) {
       lost[i] = any_lost = TRUE;
       ks_core_tell_lost (core, job, picture->name);
+    } else if (core->rereading && g_error_matches (local, KS_ENGINE_ERROR, KS_ERR_UNSUPPORTED)) {
+      lost[i] = any_lost = TRUE;
+      tell_unfit (core, job, picture->name, local);
     } else {
       g_propagate_error (error, g_steal_pointer (&local));
       return FALSE;

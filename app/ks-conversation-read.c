@@ -34,10 +34,27 @@ ks_core_new_runs (void)
   return runs;
 }
 
+/* How far a request has come: told as n_before and what was read of the chunk, of n_total. */
+typedef struct {
+  KsEngineJob *job;
+  guint32 n_before, n_total;
+} Reading;
+
 static bool
 stop_requested (void *user)
 {
-  return ks_engine_job_is_cancelled (user);
+  return ks_engine_job_is_cancelled (((Reading *)user)->job);
+}
+
+/* A large view is one chunk for whoever reads it, and many passes for the timeline. */
+static bool
+chunk_progress (void *user, uint32_t n_done, uint32_t n)
+{
+  const Reading *reading = user;
+
+  if (n_done < n)
+    ks_engine_job_emit_progress (reading->job, reading->n_before + n_done, reading->n_total);
+  return true;
 }
 
 /* --- what was seen --- */
@@ -155,16 +172,16 @@ fill_visual (const KsViewRun *run, const ks_vision_embeds *e, guint32 base, ks_v
 
 /* Tokens begin .. end - 1 of a span in one call, n_run views from run on among them. */
 static gboolean
-read_chunk (KsConversationCore *core, KsEngineJob *job, const Span *span, guint32 begin,
-            guint32 end, guint run, guint n_run, GError **error)
+read_chunk (KsConversationCore *core, KsEngine *engine, Reading *reading, const Span *span,
+            guint32 begin, guint32 end, guint run, guint n_run, GError **error)
 {
   g_autofree ks_visual_run *visuals = g_new0 (ks_visual_run, MAX (n_run, 1));
-  ks_timeline_hooks hooks = {.stop = stop_requested, .user = job};
+  ks_timeline_hooks hooks = {.stop = stop_requested, .progress = chunk_progress, .user = reading};
   const ks_vision_embeds *embeds = NULL;
   ks_error err = {0};
 
   if (n_run > 0) {
-    embeds = ks_core_get_embeds (core, job, span->runs[run].picture, error);
+    embeds = ks_core_get_embeds (core, engine, reading->job, span->runs[run].picture, error);
     if (embeds == NULL)
       return FALSE;
   }
@@ -181,6 +198,7 @@ read_tokens (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const
              guint32 n_before, guint32 n_total, GError **error)
 {
   guint32 chunk = MAX (core->setup->plan.chunk, 1);
+  Reading reading = {.job = job, .n_total = n_total};
   guint run = 0;
 
   core->has_head = FALSE;
@@ -189,9 +207,10 @@ read_tokens (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const
     guint32 end = find_end (span, i, run, chunk, &n_run);
     guint32 base = ks_timeline_get_seen (core->tl) - i;
 
+    reading.n_before = n_before + i;
     ks_engine_run_urgent (engine);
     if (!ks_core_check_cancelled (job, error) ||
-        !read_chunk (core, job, span, i, end, run, n_run, error))
+        !read_chunk (core, engine, &reading, span, i, end, run, n_run, error))
       return FALSE;
     book_runs (core, span->runs + run, n_run, base);
     run += n_run;
@@ -306,9 +325,9 @@ check_pictures (const KsTurnText *turn, GError **error)
 
 /* System text (NULL = none) and message with its pictures. */
 static gboolean
-encode_messages (KsConversationCore *core, KsEngineJob *job, uint32_t options, const char *system,
-                 const KsTurnText *turn, guint number, ks_token_list *ids, GArray *runs,
-                 GError **error)
+encode_messages (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, uint32_t options,
+                 const char *system, const KsTurnText *turn, guint number, ks_token_list *ids,
+                 GArray *runs, GError **error)
 {
   const ks_model *model = core->setup->model;
   const ks_tokenizer *tok = ks_model_get_tokenizer (model);
@@ -323,7 +342,8 @@ encode_messages (KsConversationCore *core, KsEngineJob *job, uint32_t options, c
 
   for (guint i = 0; i < turn->lost->len; i++)
     ks_core_tell_lost (core, job, g_ptr_array_index (turn->lost, i));
-  if (!check_pictures (turn, error) || !ks_core_look (core, job, turn, visuals, &rest, error))
+  if (!check_pictures (turn, error) ||
+      !ks_core_look (core, engine, job, turn, visuals, &rest, error))
     return FALSE;
   if (rest != NULL)
     turn = rest;
@@ -350,8 +370,9 @@ encode_messages (KsConversationCore *core, KsEngineJob *job, uint32_t options, c
 
 /* What closes the previous answer, then the new message and the opening of the answer. */
 static gboolean
-encode_turn (KsConversationCore *core, KsEngineJob *job, gboolean first, const char *system,
-             const KsTurnText *turn, guint number, ks_token_list *ids, GArray *runs, GError **error)
+encode_turn (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, gboolean first,
+             const char *system, const KsTurnText *turn, guint number, ks_token_list *ids,
+             GArray *runs, GError **error)
 {
   const ks_model *model = core->setup->model;
   const ks_chat_template *tmpl = ks_engine_setup_get_chat_template (core->setup);
@@ -363,8 +384,8 @@ encode_turn (KsConversationCore *core, KsEngineJob *job, gboolean first, const c
           ks_chat_encode_close (tmpl, ks_model_get_tokenizer (model), core->last_id, ids, &err),
           &err, error))
     return FALSE;
-  return encode_messages (core, job, options, first ? system : NULL, turn, number, ids, runs,
-                          error);
+  return encode_messages (core, engine, job, options, first ? system : NULL, turn, number, ids,
+                          runs, error);
 }
 
 static gboolean
@@ -402,8 +423,8 @@ ks_core_read_message (KsConversationCore *core, KsEngine *engine, KsEngineJob *j
   ks_token_list_init (&ids, core->setup->alloc);
   core->asked = turn->pictures;
   ok = drop_unread (core, engine, job, error) &&
-       encode_turn (core, job, ks_timeline_get_seen (core->tl) == 0, system, turn, number, &ids,
-                    runs, error) &&
+       encode_turn (core, engine, job, ks_timeline_get_seen (core->tl) == 0, system, turn, number,
+                    &ids, runs, error) &&
        check_length (ids.n, error);
   if (ok) {
     core->turn_start = ks_timeline_get_seen (core->tl);
@@ -434,8 +455,8 @@ typedef struct {
 } Script;
 
 static gboolean
-write_script (KsConversationCore *core, KsEngineJob *job, const char *system, GPtrArray *turns,
-              Script *script, GError **error)
+write_script (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const char *system,
+              GPtrArray *turns, Script *script, GError **error)
 {
   const ks_tokenizer *tok = ks_model_get_tokenizer (core->setup->model);
   ks_token_list *ids = &script->ids;
@@ -447,8 +468,8 @@ write_script (KsConversationCore *core, KsEngineJob *job, const char *system, GP
     core->answer_open = i > 0;
     core->last_id = ids->n > 0 ? ids->ids[ids->n - 1] : KS_TOKEN_NONE;
     if (!ks_core_check_cancelled (job, error) ||
-        !encode_turn (core, job, i == 0, system, turn, MIN (i, G_MAXUINT16), ids, script->runs,
-                      error))
+        !encode_turn (core, engine, job, i == 0, system, turn, MIN (i, G_MAXUINT16), ids,
+                      script->runs, error))
       return FALSE;
     script->begins[i] = (guint32)MIN (ids->n, G_MAXUINT32);
     /* Apart from its frame, as the model wrote it: behind the opening, not as one run of text. */
@@ -497,9 +518,11 @@ ks_core_read_turns (KsConversationCore *core, KsEngine *engine, KsEngineJob *job
     g_ptr_array_extend (asked, ((KsTurnText *)g_ptr_array_index (turns, i))->pictures, NULL, NULL);
   ks_token_list_init (&script.ids, core->setup->alloc);
   core->asked = asked;
-  ok = write_script (core, job, system, turns, &script, error) &&
+  core->rereading = TRUE;
+  ok = write_script (core, engine, job, system, turns, &script, error) &&
        read_script (core, engine, job, &script, turns->len, error);
   core->asked = NULL;
+  core->rereading = FALSE;
   if (ok) {
     core->turn = turns->len;
     core->answer_open = TRUE;

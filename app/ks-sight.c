@@ -334,11 +334,15 @@ ks_sight_encode (KsSight *sight, const KsPicture *picture, KsPictureRgb *rgb,
                  const ks_vision_plan *plan, const ks_vision_hooks *hooks, GError **error)
 {
   g_autofree char *key = make_key (sight, picture);
+  g_autoptr (GError) disk_error = NULL;
+  const ks_vision_embeds *kept;
   ks_vision_embeds embeds = {0};
 
   ks_embed_cache_make_room (sight->cache, count_embeds (sight, plan));
   if (!encode (sight, rgb, plan, hooks, &embeds, error))
     return NULL;
-  /* That the disk refuses it costs time next time, nothing else. */
-  return ks_embed_cache_add (sight->cache, picture->hash, key, &embeds, rgb->time_s, NULL);
+  /* That the disk refuses it costs time next time; nobody may count on it from now on. */
+  kept = ks_embed_cache_add (sight->cache, picture->hash, key, &embeds, rgb->time_s, &disk_error);
+  sight->has_disk = sight->has_disk && disk_error == NULL;
+  return kept;
 }

@@ -19,15 +19,29 @@ import hostileoffice  # noqa: E402
 import hostilepdf  # noqa: E402
 
 VIDEO = "plain.mp4"
-FAMILIES = ("idefics3", "llava-1.5", "qwen2.5-vl", "qwen3-vl")
+FAMILIES = ("gemma3-vision", "idefics3", "llava-1.5", "qwen2-vl", "qwen2.5-vl", "qwen3-vl")
+# Towers that come without a language model of their own, and another case's that fits.
+BORROWED = {"gemma3-vision": "gemma3", "qwen2-vl": "qwen2.5-vl"}
 
 
 def case(family, name):
     return os.path.join(CASES, family, name)
 
 
+def model_of(family):
+    """A language model with its tower in one folder."""
+    if family not in BORROWED:
+        return case(family, "model.gguf")
+    folder = os.path.join(HOME.name, "pair-" + family)
+    if not os.path.exists(folder):
+        os.mkdir(folder)
+        shutil.copy(case(BORROWED[family], "model.gguf"), folder)
+        shutil.copy(case(family, "mmproj.gguf"), folder)
+    return os.path.join(folder, "model.gguf")
+
+
 def options(family):
-    return ("--model", case(family, "model.gguf"), "--mode", "exact", "--threads", "1")
+    return ("--model", model_of(family), "--mode", "exact", "--threads", "1")
 
 
 def ask(family, *more):

@@ -1,0 +1,20 @@
+/* pass-watch.h - what a policy wants a pass to note for it beside its entries (evict.h asks, graph.h
+ * does).  Most policies want nothing. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#pragma once
+
+#include "engine/backend.h"
+
+KS_BEGIN_DECLS
+
+typedef struct ks_pass_watch {
+  /* f32 [n_layer, n_slot, n_head * k_dim]: the rotated query of token pos goes to slot pos % n_slot
+   * of every layer, of a long pass those of the last n_slot tokens; 0 = not wanted. */
+  ks_dptr queries;
+  uint32_t n_slot;
+  /* f32 scratch for the entries of one layer after the pass: the attention that each receives from
+   * all queries of the pass is added to its aux plane 0; 0 = not wanted. */
+  ks_dptr mass;
+} ks_pass_watch;
+
+KS_END_DECLS

@@ -243,6 +243,15 @@ typedef struct ks_op_kv_compact {
   ks_dptr keep; /* u8 [total live entries] */
 } ks_op_kv_compact;
 
+/* Adds the mass that attention left (same offsets, host [n_kv_head], copied) to aux plane 0 of
+ * every entry of a layer, the n_new that this pass appended included. */
+typedef struct ks_op_kv_add_mass {
+  ks_kv_view kv;
+  uint32_t layer, n_new;
+  ks_dptr mass;
+  const uint64_t *mass_offset;
+} ks_op_kv_add_mass;
+
 /* The output matrix: logits w x (then cap * tanh(logit / cap) where cap > 0) of each row are made
  * and not kept; what is told of them are the k largest, their logsumexp, the logits of n_id listed
  * ids, and all of them where logits is set. */
@@ -336,6 +345,7 @@ typedef struct ks_backend_table {
   ks_status (*kv_score)(ks_dev *dev, const ks_op_kv_score *op);
   ks_status (*kv_select)(ks_dev *dev, const ks_op_kv_select *op);
   ks_status (*kv_compact)(ks_dev *dev, const ks_op_kv_compact *op);
+  ks_status (*kv_add_mass)(ks_dev *dev, const ks_op_kv_add_mass *op);
   ks_status (*head)(ks_dev *dev, const ks_op_head *op);
 
   /* At once, outside a step. */

@@ -161,6 +161,8 @@ void ks_cpu_kv_select(const ks_cpu_ctx *ctx, const ks_op_kv_select *op, uint32_t
                       uint32_t n_member);
 void ks_cpu_kv_compact(const ks_cpu_ctx *ctx, const ks_op_kv_compact *op, uint32_t member,
                        uint32_t n_member);
+void ks_cpu_kv_add_mass(const ks_cpu_ctx *ctx, const ks_op_kv_add_mass *op, uint32_t member,
+                        uint32_t n_member);
 void ks_cpu_head(const ks_cpu_ctx *ctx, const ks_op_head *op, uint32_t member, uint32_t n_member);
 
 /* One activation value, and a row in place by the instruction set's own code (cpu-act.c). */

@@ -656,6 +656,18 @@ cpu_kv_compact(ks_dev *dev, const ks_op_kv_compact *op)
 }
 
 static ks_status
+cpu_kv_add_mass(ks_dev *dev, const ks_op_kv_add_mass *op)
+{
+  ks_op_kv_add_mass *copy = add(dev, KS_CPU_KV_ADD_MASS, op, sizeof(*op));
+
+  assert(op->kv.layout->n_aux > 0);
+  if (copy == NULL || !copy_array(dev, op->mass_offset, op->kv.layout->n_kv_head, sizeof(uint64_t),
+                                  (const void **)&copy->mass_offset))
+    return KS_ERR_NOMEM;
+  return KS_OK;
+}
+
+static ks_status
 cpu_head(ks_dev *dev, const ks_op_head *op)
 {
   ks_op_head *copy;
@@ -720,6 +732,7 @@ static const ks_backend_table cpu_table = {
     .kv_score = cpu_kv_score,
     .kv_select = cpu_kv_select,
     .kv_compact = cpu_kv_compact,
+    .kv_add_mass = cpu_kv_add_mass,
     .head = cpu_head,
     .kv_read = ks_cpu_kv_read,
     .kv_rotate = ks_cpu_kv_rotate,

@@ -105,6 +105,31 @@ ks_cpu_kv_compact(const ks_cpu_ctx *ctx, const ks_op_kv_compact *op, uint32_t me
   }
 }
 
+/* Members take equal parts of every head's entries. */
+void
+ks_cpu_kv_add_mass(const ks_cpu_ctx *ctx, const ks_op_kv_add_mass *op, uint32_t member,
+                   uint32_t n_member)
+{
+  const uint32_t n_head = op->kv.layout->n_kv_head;
+
+  (void)ctx;
+  for (uint32_t h = 0; h < n_head; h++) {
+    const ks_cpu_stream stream = ks_cpu_stream_get(&op->kv, op->layer * n_head + h);
+    const float *mass = (const float *)ks_cpu_ptr(op->mass) + op->mass_offset[h];
+    size_t begin, end;
+
+    ks_cpu_slice((size_t)stream.n_entry + op->n_new, member, n_member, &begin, &end);
+    while (begin < end) {
+      const ks_cpu_slots slots =
+          ks_cpu_slots_get(&stream, (uint32_t)begin, (uint32_t)(end - begin));
+
+      for (uint32_t i = 0; i < slots.n; i++)
+        slots.aux[i] += mass[begin + i];
+      begin += slots.n;
+    }
+  }
+}
+
 ks_status
 ks_cpu_kv_read(ks_dev *dev, const ks_kv_view *kv, uint32_t stream, uint32_t begin, uint32_t end,
                float *k, float *v, float *log_beta, uint32_t *pos, float *aux, ks_error *err)

@@ -29,6 +29,7 @@ typedef enum ks_cpu_op_kind {
   KS_CPU_KV_SCORE,
   KS_CPU_KV_SELECT,
   KS_CPU_KV_COMPACT,
+  KS_CPU_KV_ADD_MASS,
   KS_CPU_HEAD,
   KS_CPU_CALL /* training: the record says which kernel (cpu-train-internal.h) */
 } ks_cpu_op_kind;

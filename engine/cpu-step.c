@@ -249,6 +249,9 @@ run_record(const ks_cpu_ctx *ctx, const record *r, uint32_t member, uint32_t n_m
   case KS_CPU_KV_COMPACT:
     ks_cpu_kv_compact(ctx, op, member, n_member);
     break;
+  case KS_CPU_KV_ADD_MASS:
+    ks_cpu_kv_add_mass(ctx, op, member, n_member);
+    break;
   case KS_CPU_HEAD:
     ks_cpu_head(ctx, op, member, n_member);
     break;

@@ -1,4 +1,5 @@
-/* evict-window.c - policies that look at where an entry stands and at nothing else.
+/* evict-window.c - policies that look at where an entry stands, or at a number it was given when it
+ * was made, and at nothing else.
  * Source: docs/method.md, section 6. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/evict-internal.h"
@@ -41,4 +42,15 @@ ks_score_equal(const ks_score_job *job, ks_error *err)
   for (uint32_t e = 0; e < job->n_entry; e++)
     job->scores[e] = 0.0f;
   return KS_OK;
+}
+
+/* LocRet: what its heads said of the token lies where retention has log_beta and does not change.
+ */
+ks_status
+ks_score_fixed(const ks_score_job *job, ks_error *err)
+{
+  const ks_backend *be = job->evict->be;
+
+  return be->t->kv_read(be->dev, job->view, job->stream, 0, job->n_entry, NULL, NULL, job->scores,
+                        NULL, NULL, err);
 }

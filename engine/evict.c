@@ -10,97 +10,49 @@
 #include <math.h>
 #include <string.h>
 
-static const ks_policy_ops policies[KS_N_POLICY] = {
-    [KS_POLICY_DBTRIMKV] = {.name = "dbtrimkv",
-                            .needs_gate = true,
-                            .is_global = true,
-                            .pin_first = 1},
-    [KS_POLICY_TRIMKV] = {.name = "trimkv", .needs_gate = true, .pin_first = 1},
-    [KS_POLICY_FULL] = {.name = "full", .never_evicts = true, .score = ks_score_equal},
-    [KS_POLICY_STREAMING] = {.name = "streaming", .pin_first = 4, .score = ks_score_recency},
-    [KS_POLICY_KEYDIFF] = {.name = "keydiff", .score = ks_score_keydiff},
-    [KS_POLICY_KEYDIFF_GLOBAL] = {.name = "keydiff-global",
-                                  .is_global = true,
-                                  .pin_first = 4,
-                                  .pin_last = 32,
-                                  .score = ks_score_keydiff_standard},
-    [KS_POLICY_RANDOM] = {.name = "random", .score = ks_score_random},
-};
+#define MAX_WINDOW 1024u /* queries that a policy may keep */
 
-static const ks_policy_ops *
-ops_of(ks_policy policy)
+static bool
+is_share(double x)
 {
-  assert((unsigned)policy < KS_N_POLICY);
-  return &policies[policy];
+  return x >= 0.0 && x <= 1.0;
 }
 
-const char *
-ks_policy_get_name(ks_policy policy)
+static ks_status
+check_params(const ks_evict_params *params, ks_error *err)
 {
-  return ops_of(policy)->name;
-}
+  const ks_policy_ops *ops;
 
-bool
-ks_policy_parse(const char *name, ks_policy *out)
-{
-  for (int i = 0; i < KS_N_POLICY; i++)
-    if (strcmp(name, policies[i].name) == 0) {
-      *out = (ks_policy)i;
-      return true;
-    }
-  return false;
-}
-
-bool
-ks_policy_needs_gate(ks_policy policy)
-{
-  return ops_of(policy)->needs_gate;
-}
-
-bool
-ks_policy_needs_mass(ks_policy policy)
-{
-  return ops_of(policy)->needs_mass;
-}
-
-uint32_t
-ks_policy_get_n_aux(ks_policy policy)
-{
-  return ops_of(policy)->n_aux;
-}
-
-bool
-ks_policy_is_global(ks_policy policy)
-{
-  return ops_of(policy)->is_global;
-}
-
-bool
-ks_policy_never_evicts(ks_policy policy)
-{
-  return ops_of(policy)->never_evicts;
-}
-
-ks_evict_params
-ks_evict_default_params(ks_policy policy)
-{
-  const ks_evict_params params = {.policy = policy,
-                                  .lookahead = 1,
-                                  .pin_first = ops_of(policy)->pin_first,
-                                  .pin_last = ops_of(policy)->pin_last};
-
-  return params;
+  if ((unsigned)params->policy >= KS_N_POLICY)
+    return ks_fail(err, KS_ERR_ARG, "no eviction policy has number %d", (int)params->policy);
+  ops = ks_policy_get_ops(params->policy);
+  if (params->lookahead == 0)
+    return ks_fail(err, KS_ERR_ARG, "the lookahead must be at least 1");
+  if (!(params->threshold >= 0.0 && params->threshold < 1.0))
+    return ks_fail(err, KS_ERR_ARG, "a threshold must be at least 0 and less than 1");
+  if (params->threshold > 0.0 && (!ops->needs_gate || ops->score != NULL))
+    return ks_fail(err, KS_ERR_ARG,
+                   "a threshold is for policies with a retention gate; \"%s\" has no such scores",
+                   ops->name);
+  if (ops->has_window && (params->window == 0 || params->window > MAX_WINDOW))
+    return ks_fail(err, KS_ERR_ARG, "the window of the policy \"%s\" must be 1 to %u tokens",
+                   ops->name, MAX_WINDOW);
+  if (ops->has_window && (params->pool % 2 == 0 || params->pool > MAX_WINDOW))
+    return ks_fail(err, KS_ERR_ARG, "the width of a pool must be odd, at most %u", MAX_WINDOW - 1);
+  if (!is_share(params->head_floor) || !is_share(params->mix) || !is_share(params->recent))
+    return ks_fail(err, KS_ERR_ARG, "shares of a policy must lie between 0 and 1");
+  return KS_OK;
 }
 
 ks_status
 ks_evict_set_params(ks_evict *evict, const ks_evict_params *params, ks_error *err)
 {
-  if ((unsigned)params->policy >= KS_N_POLICY)
-    return ks_fail(err, KS_ERR_ARG, "no eviction policy has number %d", (int)params->policy);
-  if (params->lookahead == 0)
-    return ks_fail(err, KS_ERR_ARG, "the lookahead must be at least 1");
+  const ks_status st = check_params(params, err);
+
+  if (st != KS_OK)
+    return st;
   evict->params = *params;
-  evict->ops = ops_of(params->policy);
+  evict->ops = ks_policy_get_ops(params->policy);
   return KS_OK;
 }
 
@@ -143,6 +95,7 @@ void
 ks_evict_release(ks_evict *evict)
 {
   free_entry_buffers(evict);
+  ks_evict_free_lines(evict);
 }
 
 void
@@ -151,8 +104,10 @@ ks_evict_free(ks_evict *evict)
   if (evict == NULL)
     return;
   free_entry_buffers(evict);
+  ks_evict_free_watch(evict);
   ks_mem_free(evict->n_keep);
   ks_mem_free(evict->per_stream);
+  ks_mem_free(evict->n_pinned);
   ks_mem_free(evict->keys);
   ks_mem_free(evict->anchor);
   ks_mem_free(evict->pins);
@@ -181,10 +136,12 @@ reserve_for_layout(ks_evict *evict, const ks_kv_table *table, ks_error *err)
   if (evict->n_stream != n_stream) {
     ks_mem_free(evict->n_keep);
     ks_mem_free(evict->per_stream);
+    ks_mem_free(evict->n_pinned);
     evict->n_stream = 0;
     evict->n_keep = ks_mem_new(evict->alloc, KS_MEM_HOST, n_stream, sizeof(*evict->n_keep));
     evict->per_stream = ks_mem_new(evict->alloc, KS_MEM_HOST, n_stream, sizeof(*evict->per_stream));
-    if (evict->n_keep == NULL || evict->per_stream == NULL)
+    evict->n_pinned = ks_mem_new(evict->alloc, KS_MEM_HOST, n_stream, sizeof(*evict->n_pinned));
+    if (evict->n_keep == NULL || evict->per_stream == NULL || evict->n_pinned == NULL)
       return ks_fail(err, KS_ERR_NOMEM, "not enough memory to forget anything");
     evict->n_stream = n_stream;
   }
@@ -202,6 +159,20 @@ reserve_for_layout(ks_evict *evict, const ks_kv_table *table, ks_error *err)
   return KS_OK;
 }
 
+/* The longest stream when a pass has brought the table to n_entry entries. */
+static uint32_t
+longest_stream(const ks_kv_table *table, uint64_t n_entry)
+{
+  const ks_kv_view view = ks_kv_table_get_view(table);
+  const uint32_t n_stream = ks_kv_table_get_n_stream(table);
+  const uint64_t n_now = ks_kv_table_get_n_entries(table);
+  uint32_t longest = 0;
+
+  for (uint32_t s = 0; s < n_stream; s++)
+    longest = view.streams[s].n_entry > longest ? view.streams[s].n_entry : longest;
+  return longest + (uint32_t)(n_entry > n_now ? (n_entry - n_now + n_stream - 1) / n_stream : 0);
+}
+
 ks_status
 ks_evict_reserve(ks_evict *evict, const ks_kv_table *table, uint64_t n_entry, ks_error *err)
 {
@@ -209,6 +180,9 @@ ks_evict_reserve(ks_evict *evict, const ks_kv_table *table, uint64_t n_entry, ks
   const uint64_t capacity = n_entry + n_entry / 4 + 64;
   ks_status st = reserve_for_layout(evict, table, err);
 
+  if (st == KS_OK)
+    st = ks_evict_reserve_lines(evict, ks_kv_table_get_view(table).layout,
+                                longest_stream(table, n_entry), err);
   if (st != KS_OK || n_entry <= evict->capacity)
     return st;
   free_entry_buffers(evict);
@@ -299,12 +273,30 @@ add_pin(ks_evict *evict, ks_pos_range range)
   evict->n_pin = n + 1;
 }
 
+/* Newest entries that the policy keeps of C: its own, or those of the parameters if they are more.
+ */
+static uint64_t
+count_newest(const ks_evict *evict, uint64_t share)
+{
+  const ks_evict_params *p = &evict->params;
+  uint64_t newest = 0;
+
+  if (p->recent > 0.0 && p->mode == KS_EVICT_CHUNKED)
+    newest = (uint64_t)floor(p->recent * (double)share);
+  else if (p->window > 0)
+    newest = p->window < share / 2 ? p->window : share / 2;
+  else if (p->recent > 0.0)
+    newest = (uint64_t)floor(p->recent * (double)share);
+  return newest > p->pin_last ? newest : p->pin_last;
+}
+
 /* The caller's pins (refused when they do not fit) and as many of the policy's own as do. */
 static ks_status
 merge_pins(ks_evict *evict, const ks_kv_table *table, uint32_t seen, uint64_t n_keep,
            const ks_pos_range *pins, uint32_t n_pin, ks_error *err)
 {
   const uint64_t n_stream = ks_kv_table_get_n_stream(table);
+  const uint64_t newest = count_newest(evict, n_keep / n_stream);
   uint64_t need = 0, room, first, last;
 
   if (n_pin > 0) {
@@ -334,21 +326,46 @@ merge_pins(ks_evict *evict, const ks_kv_table *table, uint32_t seen, uint64_t n_
   if (evict->ops->is_global)
     room -= room < evict->params.floor ? room : evict->params.floor;
   first = evict->params.pin_first < room ? evict->params.pin_first : room;
-  last = evict->params.pin_last < room - first ? evict->params.pin_last : room - first;
+  last = newest < room - first ? newest : room - first;
   last = last < seen ? last : seen;
+  evict->newest_from = seen - (uint32_t)last;
   add_pin(evict, (ks_pos_range){0, (uint32_t)first});
   add_pin(evict, (ks_pos_range){seen - (uint32_t)last, seen});
   return KS_OK;
 }
 
-/* Scores of a policy that works on the host, with pins and dead entries put in. */
+/* Pins and dead entries of one stream put in; how many are pinned is kept. */
+static void
+put_in_pins(ks_evict *evict, const ks_score_job *job)
+{
+  uint32_t n_pinned = 0;
+
+  for (uint32_t e = 0; e < job->n_entry; e++) {
+    if (job->pos[e] < job->live_from) {
+      job->scores[e] = -INFINITY;
+    } else if (is_pinned(evict->pins, evict->n_pin, job->pos[e])) {
+      job->scores[e] = INFINITY;
+      n_pinned++;
+    }
+  }
+  evict->n_pinned[job->stream] = n_pinned;
+}
+
+/* Scores of a policy that works on the host. */
 static ks_status
 score_on_host(ks_evict *evict, const ks_kv_view *view, uint32_t seen, const uint32_t *live_from,
-              ks_error *err)
+              uint64_t n_entry, ks_error *err)
 {
+  const ks_backend *be = evict->be;
   uint64_t offset = 0;
   ks_status st = KS_OK;
 
+  if (evict->ops->has_window) {
+    st = ks_evict_sum_attention(evict, view, live_from, err);
+    if (st == KS_OK)
+      st = be->t->download(be->dev, evict->host_scores, evict->scores,
+                           (size_t)n_entry * sizeof(float), err);
+  }
   for (uint32_t s = 0; st == KS_OK && s < evict->n_stream; s++) {
     const ks_score_job job = {.evict = evict,
                               .view = view,
@@ -356,75 +373,153 @@ score_on_host(ks_evict *evict, const ks_kv_view *view, uint32_t seen, const uint
                               .n_entry = view->streams[s].n_entry,
                               .seen = seen,
                               .live_from = live_from[s / view->layout->n_kv_head],
+                              .newest_from = evict->newest_from,
                               .pos = evict->pos,
                               .scores = evict->host_scores + offset};
 
     st = read_pos(evict, view, s, err);
     if (st == KS_OK && job.n_entry > 0)
       st = evict->ops->score(&job, err);
-    for (uint32_t e = 0; st == KS_OK && e < job.n_entry; e++) {
-      if (job.pos[e] < job.live_from)
-        job.scores[e] = -INFINITY;
-      else if (is_pinned(evict->pins, evict->n_pin, job.pos[e]))
-        job.scores[e] = INFINITY;
-    }
+    if (st == KS_OK)
+      put_in_pins(evict, &job);
     offset += job.n_entry;
   }
   if (st != KS_OK || offset == 0)
     return st;
-  return evict->be->t->upload(evict->be->dev, evict->scores, evict->host_scores,
-                              (size_t)offset * sizeof(float), err);
+  return be->t->upload(be->dev, evict->scores, evict->host_scores, (size_t)offset * sizeof(float),
+                       err);
 }
 
-/* How many entries each stream may keep, for rankings within streams. */
-static const uint32_t *
-fill_per_stream(ks_evict *evict, const ks_kv_view *view, uint64_t n_keep)
+/* Counts that a policy wanted become counts that can be: no fewer than what is pinned, no more than
+ * there is, and in all no more than K: the streams with most above their pins give way. */
+static void
+fit_counts(ks_evict *evict, const ks_kv_view *view, uint64_t n_keep)
 {
-  const uint64_t share = n_keep / evict->n_stream;
+  uint32_t *count = evict->per_stream;
+  uint64_t total = 0;
 
-  if (evict->ops->is_global)
-    return NULL;
   for (uint32_t s = 0; s < evict->n_stream; s++) {
     const uint32_t n = view->streams[s].n_entry;
 
-    evict->per_stream[s] = evict->ops->never_evicts || n < share ? n : (uint32_t)share;
+    count[s] = count[s] < evict->n_pinned[s] ? evict->n_pinned[s] : count[s];
+    count[s] = count[s] < n ? count[s] : n;
+    total += count[s];
   }
-  return evict->per_stream;
+  for (; total > n_keep; total--) {
+    uint32_t most = 0;
+
+    for (uint32_t s = 1; s < evict->n_stream; s++)
+      if (count[s] - evict->n_pinned[s] > count[most] - evict->n_pinned[most])
+        most = s;
+    count[most]--;
+  }
 }
 
-/* Score, select and compact as one step of the device. */
+/* How many entries each stream may keep, for rankings within streams; NULL for one ranking. */
+static ks_status
+fill_per_stream(ks_evict *evict, const ks_kv_view *view, uint32_t seen, uint64_t n_keep,
+                const uint32_t **out, ks_error *err)
+{
+  const ks_allot_job job = {.evict = evict,
+                            .view = view,
+                            .n_keep = n_keep,
+                            .share = (uint32_t)(n_keep / evict->n_stream),
+                            .seen = seen};
+
+  *out = NULL;
+  if (evict->ops->is_global)
+    return KS_OK;
+  *out = evict->per_stream;
+  if (evict->ops->allot != NULL) {
+    const ks_status st = evict->ops->allot(&job, err);
+
+    if (st == KS_OK)
+      fit_counts(evict, view, n_keep);
+    return st;
+  }
+  for (uint32_t s = 0; s < evict->n_stream; s++) {
+    const uint32_t n = view->streams[s].n_entry;
+
+    evict->per_stream[s] = evict->ops->never_evicts || n < job.share ? n : job.share;
+  }
+  return KS_OK;
+}
+
+static ks_op_kv_score
+make_score_op(const ks_evict *evict, const ks_kv_view *view, uint32_t seen,
+              const uint32_t *live_from)
+{
+  return (ks_op_kv_score){.kv = *view,
+                          .out = evict->scores,
+                          .seen = seen,
+                          .lookahead = evict->params.lookahead,
+                          .live_from = live_from,
+                          .pins = evict->pins,
+                          .n_pin = evict->n_pin};
+}
+
+/* Scores of the device, what lies under the threshold dropped: for evaluation, as the scores visit
+ * the host. */
+static ks_status
+score_above_threshold(ks_evict *evict, const ks_kv_view *view, uint32_t seen,
+                      const uint32_t *live_from, uint64_t n_entry, ks_error *err)
+{
+  const ks_backend *be = evict->be;
+  const ks_op_kv_score score = make_score_op(evict, view, seen, live_from);
+  const float least = (float)log(evict->params.threshold);
+  ks_status st = be->t->step_begin(be->dev, err);
+
+  if (st != KS_OK)
+    return st;
+  st = be->t->kv_score(be->dev, &score);
+  if (st != KS_OK) {
+    be->t->step_abort(be->dev);
+    return ks_fail(err, st, "the device could not take the scores");
+  }
+  st = be->t->step_end(be->dev, NULL, NULL, err);
+  if (st == KS_OK)
+    st = be->t->download(be->dev, evict->host_scores, evict->scores,
+                         (size_t)n_entry * sizeof(float), err);
+  for (uint64_t i = 0; st == KS_OK && i < n_entry; i++)
+    if (evict->host_scores[i] < least)
+      evict->host_scores[i] = -INFINITY;
+  if (st != KS_OK)
+    return st;
+  return be->t->upload(be->dev, evict->scores, evict->host_scores, (size_t)n_entry * sizeof(float),
+                       err);
+}
+
+/* Score, select and compact; the last two, and scores of the device, are one step of it. */
 static ks_status
 run_step(ks_evict *evict, const ks_kv_view *view, uint32_t seen, uint64_t n_keep,
          const uint32_t *live_from, ks_evict_event *event, ks_error *err)
 {
   const ks_backend_table *t = evict->be->t;
   ks_dev *dev = evict->be->dev;
-  const ks_op_kv_score score = {.kv = *view,
-                                .out = evict->scores,
-                                .seen = seen,
-                                .lookahead = evict->params.lookahead,
-                                .live_from = live_from,
-                                .pins = evict->pins,
-                                .n_pin = evict->n_pin};
-  const ks_op_kv_select select = {.kv = *view,
-                                  .scores = evict->scores,
-                                  .keep = evict->keep,
-                                  .n_keep = n_keep,
-                                  .floor = evict->params.floor,
-                                  .per_stream_keep = fill_per_stream(evict, view, n_keep),
-                                  .out_n_keep = evict->n_keep,
-                                  .out_last_kept = &event->last_kept,
-                                  .out_first_dropped = &event->first_dropped};
+  const ks_op_kv_score score = make_score_op(evict, view, seen, live_from);
+  const bool has_threshold = evict->params.threshold > 0.0;
+  ks_op_kv_select select = {.kv = *view,
+                            .scores = evict->scores,
+                            .keep = evict->keep,
+                            .n_keep = n_keep,
+                            .floor = evict->params.floor,
+                            .out_n_keep = evict->n_keep,
+                            .out_last_kept = &event->last_kept,
+                            .out_first_dropped = &event->first_dropped};
   const ks_op_kv_compact compact = {.kv = *view, .keep = evict->keep};
   ks_status st = KS_OK;
 
   if (evict->ops->score != NULL)
-    st = score_on_host(evict, view, seen, live_from, err);
+    st = score_on_host(evict, view, seen, live_from, event->n_before, err);
+  else if (has_threshold)
+    st = score_above_threshold(evict, view, seen, live_from, event->n_before, err);
+  if (st == KS_OK)
+    st = fill_per_stream(evict, view, seen, n_keep, &select.per_stream_keep, err);
   if (st == KS_OK)
     st = t->step_begin(dev, err);
   if (st != KS_OK)
     return st;
-  if (evict->ops->score == NULL)
+  if (evict->ops->score == NULL && !has_threshold)
     st = t->kv_score(dev, &score);
   if (st == KS_OK)
     st = t->kv_select(dev, &select);
@@ -458,8 +553,9 @@ ks_evict_run(ks_evict *evict, ks_kv_table *table, uint32_t seen, uint64_t n_keep
                           .n_after = n_before,
                           .last_kept = NAN,
                           .first_dropped = NAN};
-  const bool idle =
-      evict->ops->never_evicts ? !has_dead(live_from, view.layout->n_layer) : n_before <= n_keep;
+  const bool idle = evict->ops->never_evicts        ? !has_dead(live_from, view.layout->n_layer)
+                    : evict->params.threshold > 0.0 ? n_before == 0
+                                                    : n_before <= n_keep;
   ks_status st = KS_OK;
 
   if (!idle) {

@@ -46,13 +46,14 @@ typedef struct ks_evict_params {
   uint32_t pin_first; /* first tokens of the timeline, kept in every stream, inside the budget; */
   uint32_t pin_last;  /* and the last ones.  Both shrink when K has no room, pin_last first */
   uint64_t seed;      /* random policy */
-  float threshold;    /* learned scores: alpha in [0, 1), entries worth less go as well; 0 = off */
-  uint32_t window;    /* w: last queries that are looked at; their entries stay, at most C / 2 */
+  double threshold;   /* learned scores: alpha in [0, 1), entries worth less go as well; 0 = off */
+  uint32_t window;    /* w: last queries that are looked at; their entries stay, at most C / 2
+                         (LocRet: the newest entries that a faithful run keeps) */
   uint32_t pool;      /* k, odd: attention is pooled over so many neighbours; 1 = not at all */
   bool pool_max;      /* their largest, else their mean */
-  float head_floor;   /* f of AdaKV, 0 to 1: the part of C that every head has */
-  float mix;          /* lambda of R-KV, 0 to 1: the weight of attention against redundancy */
-  float recent;       /* H2O, LocRet, 0 to 1: the part of C that the newest entries have */
+  double head_floor;  /* f of AdaKV, 0 to 1: the part of C that every head has */
+  double mix;         /* lambda of R-KV, 0 to 1: the weight of attention against redundancy */
+  double recent;      /* H2O, LocRet (chunked), 0 to 1: the part of C that the newest have */
 } ks_evict_params;
 
 const char *ks_policy_get_name(ks_policy policy); /* "dbtrimkv" */
@@ -90,11 +91,13 @@ const ks_evict_params *ks_evict_get_params(const ks_evict *evict);
 /* What policies that look at attention need to know of the model; before the first pass. */
 void ks_evict_set_heads(ks_evict *evict, uint32_t n_head, float attn_scale);
 /* Before a pass of n_tok tokens from sequence index pos0 on: takes the room and says what the pass
- * must note (nothing for most policies).  After it has succeeded: last [n_tok] is the last sequence
- * index that each of its queries saw.  A pass that failed leaves no queries behind. */
+ * must note (nothing for most policies).  A pass that fails leaves no queries behind. */
 KS_CHECK ks_status ks_evict_begin_pass(ks_evict *evict, const ks_kv_table *table, uint32_t pos0,
                                        uint32_t n_tok, ks_pass_watch *out, ks_error *err);
-void ks_evict_end_pass(ks_evict *evict, uint32_t pos0, uint32_t n_tok, const uint32_t *last);
+/* After it has succeeded and before its entries are committed; last [n_tok] is the last sequence
+ * index that each of its queries saw. */
+KS_CHECK ks_status ks_evict_end_pass(ks_evict *evict, const ks_kv_table *table, uint32_t pos0,
+                                     uint32_t n_tok, const uint32_t *last, ks_error *err);
 /* Another timeline's tokens follow: no query is known. */
 void ks_evict_forget_queries(ks_evict *evict);
 /* Bytes that a policy takes on the device for passes of up to n_tok tokens beside its pages and the

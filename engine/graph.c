@@ -16,37 +16,6 @@
 
 #define ALIGN 64u
 
-struct ks_graph {
-  ks_alloc *alloc;
-  const ks_model *model;
-  const ks_gate *gate;
-  uint32_t max_tok, max_logit;
-  ks_graph_layout layout;
-  ks_dptr dev; /* the block that layout describes */
-  unsigned char *host;
-  /* Taps, device and host: embed, each layer's output, final norm, then log_beta of every layer. */
-  ks_dptr tap_dev;
-  float *tap_host;
-  bool has_taps;           /* of the last run */
-  uint32_t n_tok, n_logit; /* of the last run */
-  uint32_t kept;           /* which of the last rows is that of the last run with a head */
-  bool has_kept;
-};
-
-/* One pass while it is recorded. */
-typedef struct pass {
-  const ks_graph *g;
-  const ks_graph_input *in;
-  const ks_model_shape *s;
-  const ks_backend_table *t;
-  ks_dev *dev;
-  ks_kv_view kv;
-  uint32_t n_row;      /* rows that leave the last layer */
-  ks_dptr x;           /* residual stream: all rows, later the chosen ones */
-  uint32_t n_x;        /* rows in x */
-  uint32_t n_deep_row; /* visual rows with features */
-} pass;
-
 /* Puts n * width 4-byte elements at the end of a block of *at bytes. */
 static bool
 add_plane(size_t *at, size_t *out, size_t n, size_t width)
@@ -59,11 +28,12 @@ add_plane(size_t *at, size_t *out, size_t n, size_t width)
 }
 
 bool
-ks_graph_layout_init(ks_graph_layout *out, const ks_model_shape *s, uint32_t n_gate, uint32_t n_tok,
-                     uint32_t n_row)
+ks_graph_layout_init(ks_graph_layout *out, const ks_model_shape *s, const ks_gate *gate,
+                     uint32_t n_tok, uint32_t n_row)
 {
   ks_graph_layout *l = out;
-  size_t d = 0, h = 0, n_f = s->n_ff > 2 * (size_t)n_gate ? s->n_ff : 2 * (size_t)n_gate;
+  const size_t n_gate = gate != NULL ? ks_graph_count_gate_floats(gate, s) : 0;
+  size_t d = 0, h = 0, n_f = s->n_ff > n_gate ? s->n_ff : n_gate;
   bool ok = add_plane(&d, &l->ids, n_tok, 1) && add_plane(&d, &l->pos, n_tok, 3) &&
             add_plane(&d, &l->first_global, n_tok, 1) && add_plane(&d, &l->first_local, n_tok, 1) &&
             add_plane(&d, &l->last, n_tok, 1) && add_plane(&d, &l->rows, (size_t)n_row + 3, 1) &&
@@ -92,9 +62,8 @@ ks_graph_count_scratch_bytes(const ks_model *model, const ks_gate *gate, uint32_
                              uint32_t max_logit)
 {
   ks_graph_layout l;
-  uint32_t n_gate = gate != NULL ? ks_gate_get_width(gate) : 0;
 
-  if (!ks_graph_layout_init(&l, ks_model_get_shape(model), n_gate, max_tok, max_logit))
+  if (!ks_graph_layout_init(&l, ks_model_get_shape(model), gate, max_tok, max_logit))
     return UINT64_MAX;
   return (uint64_t)l.device_bytes + l.host_bytes;
 }
@@ -115,13 +84,14 @@ ks_graph_new(ks_alloc *a, const ks_model *model, const ks_gate *gate, uint32_t m
     return ks_fail(err, KS_ERR_NOMEM, "no memory for a graph");
   *g = (ks_graph){
       .alloc = a, .model = model, .gate = gate, .max_tok = max_tok, .max_logit = max_logit};
-  if (!ks_graph_layout_init(&g->layout, ks_model_get_shape(model),
-                            gate != NULL ? ks_gate_get_width(gate) : 0, max_tok, max_logit)) {
+  if (!ks_graph_layout_init(&g->layout, ks_model_get_shape(model), gate, max_tok, max_logit)) {
     ks_graph_free(g);
     return ks_fail(err, KS_ERR_NOMEM, "the activations of %u tokens do not fit", max_tok);
   }
   g->host = ks_mem_new(a, KS_MEM_SCRATCH, 1, g->layout.host_bytes);
-  if (g->host == NULL) {
+  g->mass_offset =
+      ks_mem_new(a, KS_MEM_HOST, ks_model_get_shape(model)->n_kv_head, sizeof *g->mass_offset);
+  if (g->host == NULL || g->mass_offset == NULL) {
     ks_graph_free(g);
     return ks_fail(err, KS_ERR_NOMEM, "no memory for %u rows of logits", max_logit);
   }
@@ -148,6 +118,7 @@ ks_graph_free(ks_graph *graph)
     be->t->mem_free(be->dev, graph->tap_dev);
   ks_mem_free(graph->tap_host);
   ks_mem_free(graph->host);
+  ks_mem_free(graph->mass_offset);
   ks_mem_free(graph);
 }
 
@@ -158,8 +129,8 @@ tap_rows_elems(const ks_model_shape *s)
   return ((size_t)s->n_layer + 2) * s->n_embd;
 }
 
-static size_t
-tap_log_beta_at(const ks_graph *g, uint32_t layer)
+size_t
+ks_graph_tap_log_beta_at(const ks_graph *g, uint32_t layer)
 {
   const ks_model_shape *s = ks_model_get_shape(g->model);
 
@@ -170,7 +141,7 @@ static ks_status
 take_taps(ks_graph *g, ks_error *err)
 {
   const ks_backend *be = ks_model_get_backend(g->model);
-  size_t n = tap_log_beta_at(g, ks_model_get_shape(g->model)->n_layer);
+  size_t n = ks_graph_tap_log_beta_at(g, ks_model_get_shape(g->model)->n_layer);
   ks_status st;
 
   if (g->tap_host == NULL)
@@ -184,8 +155,8 @@ take_taps(ks_graph *g, ks_error *err)
 }
 
 static ks_status
-record_linear(const pass *p, const ks_weight *w, ks_dptr bias, ks_dptr x, ks_dptr y, uint32_t n_row,
-              ks_epilogue epilogue)
+record_linear(const ks_graph_pass *p, const ks_weight *w, ks_dptr bias, ks_dptr x, ks_dptr y,
+              uint32_t n_row, ks_epilogue epilogue)
 {
   ks_op_linear op = {.n_w = 1,
                      .w = {*w},
@@ -200,7 +171,8 @@ record_linear(const pass *p, const ks_weight *w, ks_dptr bias, ks_dptr x, ks_dpt
 }
 
 static ks_status
-record_norm(const pass *p, ks_dptr x, ks_dptr w, ks_dptr out, uint32_t n_row, uint32_t n_col)
+record_norm(const ks_graph_pass *p, ks_dptr x, ks_dptr w, ks_dptr out, uint32_t n_row,
+            uint32_t n_col)
 {
   ks_op_norm op = {
       .x = x, .out = out, .w = w, .n_row = n_row, .n_col = n_col, .eps = p->s->rms_eps};
@@ -210,7 +182,8 @@ record_norm(const pass *p, ks_dptr x, ks_dptr w, ks_dptr out, uint32_t n_row, ui
 
 /* The residual stream takes what a block made: straight, or through the block's post-norm. */
 static ks_status
-record_residual(const pass *p, const ks_weight *w, ks_dptr bias, ks_dptr in, ks_dptr post_norm)
+record_residual(const ks_graph_pass *p, const ks_weight *w, ks_dptr bias, ks_dptr in,
+                ks_dptr post_norm)
 {
   ks_dptr h = p->g->dev + p->g->layout.h;
   ks_op_add_rows add = {.dst = p->x, .src = h, .n_row = p->n_x, .n_col = p->s->n_embd};
@@ -226,7 +199,7 @@ record_residual(const pass *p, const ks_weight *w, ks_dptr bias, ks_dptr in, ks_
 
 /* Copies n rows of x, chosen by the indices at ids, to out. */
 static ks_status
-record_pick(const pass *p, ks_dptr x, uint32_t n_x, ks_dptr ids, uint32_t n, ks_dptr out)
+record_pick(const ks_graph_pass *p, ks_dptr x, uint32_t n_x, ks_dptr ids, uint32_t n, ks_dptr out)
 {
   size_t row_bytes = (size_t)p->s->n_embd * sizeof(float);
   ks_op_gather_rows op = {.table = {.data = x,
@@ -244,7 +217,7 @@ record_pick(const pass *p, ks_dptr x, uint32_t n_x, ks_dptr ids, uint32_t n, ks_
 
 /* Tap number i (0 embed, 1 + layer, n_layer + 1 final norm): the last row of x. */
 static ks_status
-record_tap(const pass *p, uint32_t i, ks_dptr x)
+record_tap(const ks_graph_pass *p, uint32_t i, ks_dptr x)
 {
   const ks_graph *g = p->g;
   uint32_t which = p->n_x == p->in->n_tok ? p->n_row : p->n_row + 1; /* see fill_rows */
@@ -257,7 +230,7 @@ record_tap(const pass *p, uint32_t i, ks_dptr x)
 
 /* Token rows are looked up; the visual ones between them were uploaded before the step. */
 static ks_status
-record_embedding(const pass *p)
+record_embedding(const ks_graph_pass *p)
 {
   const ks_graph_layout *l = &p->g->layout;
   ks_status st = KS_OK;
@@ -278,35 +251,9 @@ record_embedding(const pass *p)
   return st == KS_OK ? record_tap(p, 0, p->x) : st;
 }
 
-static ks_status
-record_gate(const pass *p, uint32_t layer, ks_dptr *out_log_beta)
-{
-  const ks_graph *g = p->g;
-  const ks_gate_layer *w;
-  ks_op_gate op;
-
-  if (g->gate == NULL)
-    return KS_OK;
-  *out_log_beta = p->in->want_taps ? g->tap_dev + tap_log_beta_at(g, layer) * sizeof(float)
-                                   : g->dev + g->layout.log_beta;
-  w = ks_gate_get_layer(g->gate, layer);
-  op = (ks_op_gate){.w1 = w->w1,
-                    .w2 = w->w2,
-                    .w3 = w->w3,
-                    .b1 = w->b1,
-                    .b2 = w->b2,
-                    .b3 = w->b3,
-                    .x = g->dev + g->layout.h,
-                    .u = g->dev + g->layout.f,
-                    .log_beta = *out_log_beta,
-                    .n_tok = p->in->n_tok,
-                    .act = ks_gate_get_act(g->gate)};
-  return p->t->gate(p->dev, &op);
-}
-
 /* q, k, v of one layer, projected from h. */
 static ks_status
-record_qkv(const pass *p, const ks_layer *layer)
+record_qkv(const ks_graph_pass *p, const ks_layer *layer)
 {
   const ks_graph_layout *l = &p->g->layout;
   ks_dptr dev = p->g->dev;
@@ -327,7 +274,7 @@ record_qkv(const pass *p, const ks_layer *layer)
 
 /* q and k normed per head where the model does so, and rotated. */
 static ks_status
-record_rotation(const pass *p, const ks_layer *layer)
+record_rotation(const ks_graph_pass *p, const ks_layer *layer)
 {
   const ks_graph_layout *l = &p->g->layout;
   const ks_model_shape *s = p->s;
@@ -355,7 +302,7 @@ record_rotation(const pass *p, const ks_layer *layer)
 }
 
 static ks_status
-record_append(const pass *p, uint32_t layer, ks_dptr log_beta)
+record_append(const ks_graph_pass *p, uint32_t layer, ks_dptr log_beta)
 {
   const ks_graph_layout *l = &p->g->layout;
   ks_op_kv_append op = {.kv = p->kv,
@@ -370,7 +317,7 @@ record_append(const pass *p, uint32_t layer, ks_dptr log_beta)
 }
 
 static ks_status
-record_attention(const pass *p, uint32_t index, const ks_layer *layer)
+record_attention(ks_graph_pass *p, uint32_t index, const ks_layer *layer)
 {
   const ks_graph_layout *l = &p->g->layout;
   ks_dptr dev = p->g->dev;
@@ -384,14 +331,16 @@ record_attention(const pass *p, uint32_t index, const ks_layer *layer)
                         .first = dev + (layer->is_local ? l->first_local : l->first_global),
                         .last = dev + l->last,
                         .scale = p->s->attn_scale};
-  ks_status st = p->t->attention(p->dev, &op);
+  ks_status st;
 
+  ks_graph_ask_for_mass(p, index, &op);
+  st = p->t->attention(p->dev, &op);
   return st == KS_OK ? record_residual(p, &layer->wo, layer->bo, op.out, layer->post_attn_norm)
                      : st;
 }
 
 static ks_status
-record_ffn(const pass *p, const ks_layer *layer)
+record_ffn(const ks_graph_pass *p, const ks_layer *layer)
 {
   ks_dptr h = p->g->dev + p->g->layout.h, f = p->g->dev + p->g->layout.f;
   ks_op_linear lin = {.n_w = 2,
@@ -411,7 +360,7 @@ record_ffn(const pass *p, const ks_layer *layer)
 
 /* What the tower adds to the visual rows behind one of the first layers. */
 static ks_status
-record_deep(const pass *p, uint32_t layer)
+record_deep(const ks_graph_pass *p, uint32_t layer)
 {
   const ks_graph *g = p->g;
   const size_t chunk_bytes = (size_t)p->n_deep_row * p->s->n_embd * sizeof(float);
@@ -426,7 +375,7 @@ record_deep(const pass *p, uint32_t layer)
 
 /* The operations that pictures add to a pass, at most; for measuring what the list takes. */
 static ks_status
-record_visual_room(const pass *p)
+record_visual_room(const ks_graph_pass *p)
 {
   const ks_op_gather_rows gather = {.table = *ks_model_get_embd(p->g->model), .scale = 1.0f};
   const ks_op_add_rows add = {.dst = p->x, .n_col = p->s->n_embd};
@@ -440,7 +389,7 @@ record_visual_room(const pass *p)
 }
 
 static ks_status
-record_layer(pass *p, uint32_t index)
+record_layer(ks_graph_pass *p, uint32_t index)
 {
   const ks_graph *g = p->g;
   const ks_layer *layer = ks_model_get_layer(g->model, index);
@@ -450,14 +399,18 @@ record_layer(pass *p, uint32_t index)
 
   if ((st = record_norm(p, p->x, layer->attn_norm, g->dev + g->layout.h, p->n_x, p->s->n_embd)) !=
           KS_OK ||
-      (st = record_qkv(p, layer)) != KS_OK || (st = record_gate(p, index, &log_beta)) != KS_OK ||
+      (st = record_qkv(p, layer)) != KS_OK ||
+      (st = ks_graph_record_gate(p, index, &log_beta)) != KS_OK ||
       (st = record_rotation(p, layer)) != KS_OK ||
-      (st = record_append(p, index, log_beta)) != KS_OK)
+      (st = record_append(p, index, log_beta)) != KS_OK ||
+      (st = ks_graph_record_queries(p, index)) != KS_OK)
     return st;
-  if (is_last && p->n_row == 0)
+  if (is_last && p->n_row == 0 && (p->in->watch == NULL || p->in->watch->mass == 0))
     return KS_OK;
   if ((st = record_attention(p, index, layer)) != KS_OK)
     return st;
+  if (is_last && p->n_row == 0)
+    return KS_OK;
   if (is_last && p->n_row < p->n_x) {
     ks_dptr picked = g->dev + g->layout.x_rows;
 
@@ -482,7 +435,7 @@ last_row(const ks_graph *g, uint32_t which)
 }
 
 static ks_status
-record_head(const pass *p, ks_dptr x, const ks_head_request *head)
+record_head(const ks_graph_pass *p, ks_dptr x, const ks_head_request *head)
 {
   ks_op_head op = {.w = *ks_model_get_output(p->g->model),
                    .x = x,
@@ -499,7 +452,7 @@ record_head(const pass *p, ks_dptr x, const ks_head_request *head)
 }
 
 static ks_status
-record_logits(const pass *p, ks_dptr h)
+record_logits(const ks_graph_pass *p, ks_dptr h)
 {
   ks_op_linear op = {.n_w = 1,
                      .w = {*ks_model_get_output(p->g->model)},
@@ -514,7 +467,7 @@ record_logits(const pass *p, ks_dptr h)
 }
 
 static ks_status
-record_output(const pass *p)
+record_output(const ks_graph_pass *p)
 {
   const ks_graph *g = p->g;
   ks_dptr h = p->in->head != NULL ? last_row(g, 1 - g->kept) : g->dev + g->layout.h;
@@ -531,7 +484,7 @@ record_output(const pass *p)
 }
 
 static ks_status
-record_pass(pass *p)
+record_pass(ks_graph_pass *p)
 {
   ks_status st = record_embedding(p);
 
@@ -642,7 +595,7 @@ fill_rows(const ks_graph *g, const ks_graph_input *in)
 
 /* Embeddings to their rows; features packed, chunk after chunk, with the rows they belong to. */
 static ks_status
-upload_visuals(pass *p, ks_error *err)
+upload_visuals(ks_graph_pass *p, ks_error *err)
 {
   const ks_graph_layout *l = &p->g->layout;
   const size_t row_bytes = (size_t)p->s->n_embd * sizeof(float);
@@ -668,7 +621,7 @@ upload_visuals(pass *p, ks_error *err)
 }
 
 static ks_status
-upload_input(pass *p, ks_error *err)
+upload_input(ks_graph_pass *p, ks_error *err)
 {
   const ks_graph *g = p->g;
   const ks_graph_input *in = p->in;
@@ -692,7 +645,7 @@ upload_input(pass *p, ks_error *err)
 }
 
 static ks_status
-download_output(const pass *p, ks_error *err)
+download_output(const ks_graph_pass *p, ks_error *err)
 {
   const ks_graph *g = p->g;
   size_t n_logit = (size_t)p->in->n_logit * p->s->n_vocab;
@@ -702,7 +655,7 @@ download_output(const pass *p, ks_error *err)
     st = p->t->download(p->dev, g->host + g->layout.host_logits, g->dev + g->layout.logits,
                         n_logit * sizeof(float), err);
   if (st == KS_OK && p->in->want_taps) {
-    size_t n = g->gate != NULL ? tap_log_beta_at(g, p->s->n_layer) : tap_rows_elems(p->s);
+    size_t n = g->gate != NULL ? ks_graph_tap_log_beta_at(g, p->s->n_layer) : tap_rows_elems(p->s);
 
     st = p->t->download(p->dev, g->tap_host, g->tap_dev, n * sizeof(float), err);
   }
@@ -714,14 +667,14 @@ ks_graph_run(ks_graph *graph, const ks_graph_input *in, ks_kv_table *table, ks_s
              void *user, ks_error *err)
 {
   const ks_backend *be = ks_model_get_backend(graph->model);
-  pass p = {.g = graph,
-            .in = in,
-            .s = ks_model_get_shape(graph->model),
-            .t = be->t,
-            .dev = be->dev,
-            .kv = ks_kv_table_get_view(table),
-            .x = graph->dev + graph->layout.x,
-            .n_x = in->n_tok};
+  ks_graph_pass p = {.g = graph,
+                     .in = in,
+                     .s = ks_model_get_shape(graph->model),
+                     .t = be->t,
+                     .dev = be->dev,
+                     .kv = ks_kv_table_get_view(table),
+                     .x = graph->dev + graph->layout.x,
+                     .n_x = in->n_tok};
   ks_status st = check_input(graph, in, &p.kv, err);
 
   graph->has_taps = false;
@@ -756,7 +709,7 @@ ks_graph_make_logits(ks_graph *graph, ks_error *err)
 {
   const ks_backend *be = ks_model_get_backend(graph->model);
   const ks_graph_input in = {.n_logit = 1};
-  const pass p = {
+  const ks_graph_pass p = {
       .g = graph, .in = &in, .s = ks_model_get_shape(graph->model), .t = be->t, .dev = be->dev};
   ks_status st;
 
@@ -788,14 +741,14 @@ ks_graph_prepare(ks_graph *graph, const ks_kv_layout *layout, ks_error *err)
 
   for (size_t i = 0; st == KS_OK && i < sizeof sizes / sizeof sizes[0]; i++) {
     ks_graph_input in = {.n_tok = sizes[i]};
-    pass p = {.g = graph,
-              .in = &in,
-              .s = ks_model_get_shape(graph->model),
-              .t = be->t,
-              .dev = be->dev,
-              .kv = {.layout = layout},
-              .x = graph->dev + graph->layout.x,
-              .n_x = sizes[i]};
+    ks_graph_pass p = {.g = graph,
+                       .in = &in,
+                       .s = ks_model_get_shape(graph->model),
+                       .t = be->t,
+                       .dev = be->dev,
+                       .kv = {.layout = layout},
+                       .x = graph->dev + graph->layout.x,
+                       .n_x = sizes[i]};
 
     p.n_row = in.n_logit = graph->max_logit < sizes[i] ? graph->max_logit : sizes[i];
     st = p.t->step_begin(p.dev, err);
@@ -839,7 +792,7 @@ ks_graph_get_tap(const ks_graph *graph, ks_tap tap, uint32_t layer)
   case KS_TAP_FINAL_NORM:
     return graph->tap_host + (size_t)(1 + s->n_layer) * s->n_embd;
   case KS_TAP_LOG_BETA:
-    return graph->gate != NULL ? graph->tap_host + tap_log_beta_at(graph, layer) : NULL;
+    return graph->gate != NULL ? graph->tap_host + ks_graph_tap_log_beta_at(graph, layer) : NULL;
   }
   return NULL;
 }

@@ -7,6 +7,7 @@
 #include "engine/head-request.h"
 #include "engine/kv-pool.h"
 #include "engine/model.h"
+#include "engine/pass-watch.h"
 #include "engine/retention.h"
 
 KS_BEGIN_DECLS
@@ -40,6 +41,7 @@ typedef struct ks_graph_input {
   const uint32_t *last;       /* [n_tok] last visible sequence index */
   const uint32_t *logit_rows; /* ascending rows whose logits are wanted, [n_logit] */
   uint32_t n_logit;
+  const ks_pass_watch *watch;  /* what a policy wants to be noted; NULL = nothing */
   const ks_head_request *head; /* of the only row of logits, whose logits are then not kept; NULL */
   bool
       want_taps; /* keep layer outputs of the last row (and log_beta of all) for ks_graph_get_tap */

@@ -150,7 +150,7 @@ ks_model_get_scratch_bytes(const ks_model *model, uint32_t n_tok, uint32_t n_row
 {
   ks_graph_layout layout;
 
-  if (!ks_graph_layout_init(&layout, &model->shape, 0, n_tok, n_row))
+  if (!ks_graph_layout_init(&layout, &model->shape, NULL, n_tok, n_row))
     return UINT64_MAX;
   return (uint64_t)layout.device_bytes + layout.host_bytes;
 }

@@ -1,5 +1,5 @@
-/* pass-watch.h - what a policy wants a pass to note for it beside its entries (evict.h asks, graph.h
- * does).  Most policies want nothing. */
+/* pass-watch.h - what a policy wants a pass to note for it beside its entries (evict.h asks,
+ * graph.h does).  Most policies want nothing. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -12,8 +12,8 @@ typedef struct ks_pass_watch {
    * of every layer, of a long pass those of the last n_slot tokens; 0 = not wanted. */
   ks_dptr queries;
   uint32_t n_slot;
-  /* f32 scratch for the entries of one layer after the pass: the attention that each receives from
-   * all queries of the pass is added to its aux plane 0; 0 = not wanted. */
+  /* f32, as many as there are entries after the pass, stream after stream: the attention that each
+   * receives from all queries of the pass; 0 = not wanted. */
   ks_dptr mass;
 } ks_pass_watch;
 

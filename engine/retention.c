@@ -1,7 +1,8 @@
-/* retention.c - loading a DBTrimKV gate and checking that it belongs to the model.
- * All tensors go into one block of device memory as f32.  A gate for another model is told from a
- * damaged one: sizes that agree with each other but not with the model are KS_ERR_UNSUPPORTED.
- * Scores lie in retention-score.c.  Source: docs/formats/gate.md, docs/method.md section 2. */
+/* retention.c - loading a DBTrimKV gate, or LocRet's heads, and checking that it belongs to the
+ * model.  All tensors go into one block of device memory as f32.  A gate for another model is told
+ * from a damaged one: sizes that agree with each other but not with the model are
+ * KS_ERR_UNSUPPORTED. Scores lie in retention-score.c.  Source: docs/formats/gate.md,
+ * docs/method.md section 2. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/retention.h"
 
@@ -20,7 +21,7 @@ struct ks_gate {
   ks_backend *be;
   ks_gate_layer *layers;
   uint32_t n_layer, n_gate;
-  bool is_tied, is_local;
+  bool is_tied, is_local, is_locret;
   ks_act act;
   ks_dptr block;
   size_t n_bytes;
@@ -33,7 +34,7 @@ typedef struct loader {
   const ks_model *model;
   const ks_model_shape *shape;
   ks_safetensors *file;
-  const char *prefix;
+  const char *prefix, *module; /* of the names of tensors */
   ks_gate *gate;
   float *host; /* the block's content before upload, or NULL while sizes are counted */
   size_t n_elem;
@@ -46,7 +47,7 @@ find(const loader *ld, uint32_t layer, const char *name)
 {
   char full[128];
 
-  snprintf(full, sizeof(full), "%s%u.self_attn.retention_gate.%s", ld->prefix, layer, name);
+  snprintf(full, sizeof(full), "%s%u.self_attn.%s%s", ld->prefix, layer, ld->module, name);
   return ks_safetensors_find(ld->file, full);
 }
 
@@ -128,10 +129,12 @@ check_config(const loader *ld, const ks_gate_config *c, ks_error *err)
     st = check_number(ld, "hidden elements", c->n_embd, ld->shape->n_embd, err);
   if (st != KS_OK)
     return st;
-  if (c->kind[0] != '\0' && strcmp(c->kind, "rg10") != 0 && strcmp(c->kind, "rg") != 0)
-    return ks_fail(err, KS_ERR_UNSUPPORTED,
-                   "%s: gates of kind \"%s\" are unknown; \"rg10\" and \"rg\" can be used",
-                   ld->path, c->kind);
+  if (c->kind[0] != '\0' && strcmp(c->kind, "rg10") != 0 && strcmp(c->kind, "rg") != 0 &&
+      strcmp(c->kind, "locret") != 0)
+    return ks_fail(
+        err, KS_ERR_UNSUPPORTED,
+        "%s: gates of kind \"%s\" are unknown; \"rg10\", \"rg\" and \"locret\" can be used",
+        ld->path, c->kind);
   if (c->act[0] == '\0')
     return KS_OK;
   for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++)
@@ -199,40 +202,80 @@ check_metadata(const loader *ld, ks_error *err)
 
 /* --- tensors --- */
 
+static uint32_t
+qkv_floats(const ks_model_shape *s)
+{
+  return s->n_head * s->k_dim + s->n_kv_head * (s->k_dim + s->v_dim);
+}
+
+/* The first layer's first matrix: it tells prefix and kind. */
+static const ks_st_tensor *
+find_first(loader *ld)
+{
+  static const struct {
+    const char *module, *name;
+  } kinds[] = {{"retention_gate.", "linear1.weight"}, {"", "fc1.weight"}};
+
+  for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+      const ks_st_tensor *w1;
+
+      ld->prefix = prefixes[i];
+      ld->module = kinds[k].module;
+      w1 = find(ld, 0, kinds[k].name);
+      ld->gate->is_locret = k == 1;
+      if (w1 != NULL)
+        return w1;
+    }
+  return NULL;
+}
+
+static bool
+has_layer(const loader *ld, uint32_t layer)
+{
+  static const char *const names[] = {"linear1.weight", "linear1.bias", "bias"};
+
+  if (ld->gate->is_locret)
+    return find(ld, layer, "fc1.weight") != NULL || find(ld, layer, "fc2.weight") != NULL;
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    if (find(ld, layer, names[i]) != NULL)
+      return true;
+  return false;
+}
+
 /* Sizes by the file's first layer: prefix, kind, width; and the number of layers. */
 static ks_status
 probe_tensors(loader *ld, ks_error *err)
 {
-  const ks_st_tensor *w1 = NULL, *bias;
+  const ks_st_tensor *w1 = find_first(ld), *last;
+  const bool is_locret = ld->gate->is_locret;
   uint32_t n_layer = 0;
   ks_status st;
 
-  for (size_t i = 0; w1 == NULL && i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
-    ld->prefix = prefixes[i];
-    w1 = find(ld, 0, "linear1.weight");
-  }
   if (w1 == NULL)
     return ks_fail(err, KS_ERR_FORMAT,
                    "%s is no retention gate: it has no model.layers.0.self_attn.retention_gate."
                    "linear1.weight",
                    ld->path);
-  bias = find(ld, 0, "bias");
-  while (n_layer <= ld->shape->n_layer &&
-         (find(ld, n_layer, "linear1.weight") != NULL ||
-          find(ld, n_layer, "linear1.bias") != NULL || find(ld, n_layer, "bias") != NULL))
+  last = find(ld, 0, is_locret ? "fc2.weight" : "bias");
+  while (n_layer <= ld->shape->n_layer && has_layer(ld, n_layer))
     n_layer++;
   st = check_number(ld, n_layer > ld->shape->n_layer ? "or more layers" : "layers", n_layer,
                     ld->shape->n_layer, err);
   if (st != KS_OK)
     return st;
   if (w1->n_dims != 2 || w1->shape[0] == 0 || w1->shape[0] > MAX_WIDTH)
-    return ks_fail(err, KS_ERR_FORMAT, "%s: linear1.weight of layer 0 is no matrix", ld->path);
-  st = check_number(ld, "hidden elements", w1->shape[1], ld->shape->n_embd, err);
-  if (st == KS_OK && bias != NULL && bias->n_dims == 1)
-    st = check_number(ld, "KV heads", bias->shape[0], ld->shape->n_kv_head, err);
+    return ks_fail(err, KS_ERR_FORMAT, "%s: %s of layer 0 is no matrix", ld->path,
+                   is_locret ? "fc1.weight" : "linear1.weight");
+  if (is_locret)
+    st = check_number(ld, "numbers in q, k and v", w1->shape[1], qkv_floats(ld->shape), err);
+  else
+    st = check_number(ld, "hidden elements", w1->shape[1], ld->shape->n_embd, err);
+  if (st == KS_OK && last != NULL && last->n_dims == (is_locret ? 2u : 1u))
+    st = check_number(ld, "KV heads", last->shape[0], ld->shape->n_kv_head, err);
   ld->gate->n_layer = n_layer;
   ld->gate->n_gate = (uint32_t)w1->shape[0];
-  ld->gate->is_local = find(ld, 0, "linear3.weight") == NULL;
+  ld->gate->is_local = !is_locret && find(ld, 0, "linear3.weight") == NULL;
   return st;
 }
 
@@ -270,6 +313,49 @@ matrix(const ks_gate *gate, size_t offset, uint32_t n_out, uint32_t n_in)
   return w;
 }
 
+/* A file has the numbers of a head in the order of its authors' code, halves behind each other;
+ * models that rotate neighbours have them in pairs.  Row by row, in place. */
+static void
+pair_columns(const ks_model_shape *s, float *row, float *spare)
+{
+  const uint32_t n_head = s->n_head + s->n_kv_head, half = s->k_dim / 2;
+
+  for (uint32_t h = 0; h < n_head; h++, row += s->k_dim) {
+    memcpy(spare, row, s->k_dim * sizeof(*row));
+    for (uint32_t i = 0; i < half; i++) {
+      row[2 * i] = spare[i];
+      row[2 * i + 1] = spare[half + i];
+    }
+  }
+}
+
+/* The same for LocRet's heads. */
+static ks_status
+place_locret_layer(loader *ld, uint32_t layer, ks_error *err)
+{
+  ks_gate *gate = ld->gate;
+  const uint32_t n_qkv = qkv_floats(ld->shape), n_head = ld->shape->n_kv_head, n = gate->n_gate;
+  size_t w1 = 0, w3 = 0;
+  ks_status st = place(ld, layer, "fc1.weight", n, n_qkv, &w1, err);
+
+  if (st == KS_OK)
+    st = place(ld, layer, "fc2.weight", n_head, n, &w3, err);
+  if (st != KS_OK || ld->host == NULL)
+    return st;
+  if (!ld->shape->rope.neox) {
+    float *spare = ks_mem_new(ld->alloc, KS_MEM_HOST, ld->shape->k_dim, sizeof(*spare));
+
+    if (spare == NULL)
+      return ks_fail(err, KS_ERR_NOMEM, "not enough memory to load %s", ld->path);
+    for (uint32_t r = 0; r < n; r++)
+      pair_columns(ld->shape, ld->host + w1 + (size_t)r * n_qkv, spare);
+    ks_mem_free(spare);
+  }
+  gate->layers[layer] =
+      (ks_gate_layer){.w1 = matrix(gate, w1, n, n_qkv), .w3 = matrix(gate, w3, n_head, n)};
+  return KS_OK;
+}
+
 /* One layer's tensors; without a host block only sizes and shapes. */
 static ks_status
 place_layer(loader *ld, uint32_t layer, size_t *out_w3, size_t *out_b3, ks_error *err)
@@ -277,8 +363,11 @@ place_layer(loader *ld, uint32_t layer, size_t *out_w3, size_t *out_b3, ks_error
   ks_gate *gate = ld->gate;
   const uint32_t n_embd = ld->shape->n_embd, n_head = ld->shape->n_kv_head, n = gate->n_gate;
   size_t w1 = 0, b1 = 0, w2 = 0, b2 = 0, w3 = 0, b3 = 0;
-  ks_status st = place(ld, layer, "linear1.weight", n, n_embd, &w1, err);
+  ks_status st;
 
+  if (gate->is_locret)
+    return place_locret_layer(ld, layer, err);
+  st = place(ld, layer, "linear1.weight", n, n_embd, &w1, err);
   if (st == KS_OK)
     st = place(ld, layer, "linear1.bias", n, 0, &b1, err);
   if (st == KS_OK && !gate->is_local)
@@ -326,7 +415,7 @@ load_tensors(loader *ld, ks_error *err)
   if (ld->host == NULL || gate->layers == NULL)
     return ks_fail(err, KS_ERR_NOMEM, "not enough memory to load %s", ld->path);
   st = gate->be->t->mem_new(gate->be->dev, KS_MEM_WEIGHTS, gate->n_bytes, &gate->block, err);
-  gate->is_tied = !gate->is_local;
+  gate->is_tied = !gate->is_local && !gate->is_locret;
   ld->n_elem = 0;
   for (uint32_t l = 0; st == KS_OK && l < gate->n_layer; l++) {
     st = place_layer(ld, l, &w3, &b3, err);
@@ -334,8 +423,9 @@ load_tensors(loader *ld, ks_error *err)
       w3_first = w3;
       b3_first = b3;
     }
-    if (st == KS_OK && (memcmp(ld->host + w3, ld->host + w3_first, w3_bytes) != 0 ||
-                        memcmp(ld->host + b3, ld->host + b3_first, n_head * sizeof(float)) != 0))
+    if (st == KS_OK && gate->is_tied &&
+        (memcmp(ld->host + w3, ld->host + w3_first, w3_bytes) != 0 ||
+         memcmp(ld->host + b3, ld->host + b3_first, n_head * sizeof(float)) != 0))
       gate->is_tied = false;
   }
   if (st == KS_OK)
@@ -359,7 +449,9 @@ load(loader *ld, ks_error *err)
     st = probe_tensors(ld, err);
   if (st != KS_OK)
     return st;
-  if (config.kind[0] != '\0' && ld->gate->is_local != (strcmp(config.kind, "rg") == 0))
+  if (config.kind[0] != '\0' && strcmp(config.kind, ld->gate->is_locret  ? "locret"
+                                                    : ld->gate->is_local ? "rg"
+                                                                         : "rg10") != 0)
     return ks_fail(err, KS_ERR_FORMAT, "%s: the tensors are not those of a gate of kind \"%s\"",
                    ld->path, config.kind);
   if (config.n_gate != 0 && config.n_gate != ld->gate->n_gate)
@@ -422,6 +514,12 @@ bool
 ks_gate_is_local(const ks_gate *gate)
 {
   return gate->is_local;
+}
+
+bool
+ks_gate_is_locret(const ks_gate *gate)
+{
+  return gate->is_locret;
 }
 
 ks_act

@@ -1,5 +1,5 @@
-/* retention.h - DBTrimKV gates: loading, checking against a model, scores on the host.
- * Source: docs/method.md sections 2 and 3, docs/formats/gate.md. */
+/* retention.h - DBTrimKV gates, and LocRet's heads: loading, checking against a model, scores on
+ * the host. Source: docs/method.md sections 2 and 3, docs/formats/gate.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -9,7 +9,8 @@
 KS_BEGIN_DECLS
 
 typedef struct ks_gate_layer {
-  ks_weight w1, w2, w3; /* f32; w2 absent in a local gate */
+  ks_weight w1, w2, w3; /* f32; w2 absent in a local gate.  LocRet: w1 over q, k and v side by side
+                           as the model makes them, w3; no biases */
   ks_dptr b1, b2, b3;
 } ks_gate_layer;
 
@@ -26,6 +27,7 @@ const ks_gate_layer *ks_gate_get_layer(const ks_gate *gate, uint32_t layer);
 uint32_t ks_gate_get_width(const ks_gate *gate); /* n_gate */
 bool ks_gate_is_tied(const ks_gate *gate);       /* w3 and b3 equal in all layers */
 bool ks_gate_is_local(const ks_gate *gate);      /* two-layer TrimKV form */
+bool ks_gate_is_locret(const ks_gate *gate);     /* scores, not retention: policy locret only */
 ks_act ks_gate_get_act(const ks_gate *gate);
 uint64_t ks_gate_get_bytes(const ks_gate *gate);
 

@@ -15,6 +15,13 @@ policy_of(const ks_timeline *tl)
   return ks_evict_get_params(tl->evict)->policy;
 }
 
+bool
+ks_timeline_is_faithful(const ks_timeline *tl)
+{
+  return ks_evict_get_params(tl->evict)->mode == KS_EVICT_FAITHFUL &&
+         !ks_policy_never_evicts(policy_of(tl));
+}
+
 static uint64_t
 page_bytes(const ks_timeline *tl)
 {
@@ -65,7 +72,7 @@ room_in(const ks_timeline *tl, uint64_t n_page, uint32_t n_tok)
       room.n_keep = p->n_keep;
     return room;
   }
-  if (p->force_evict)
+  if (p->force_evict && !ks_timeline_is_faithful(tl))
     room.chunk = ks_budget_pick_chunk(layout, n_page, p->n_keep, p->chunk, p->buffer);
   if (room.chunk < n_tok)
     room.chunk = n_tok;
@@ -188,6 +195,22 @@ check_full(ks_timeline *tl, const ks_room *room, uint32_t n, ks_error *err)
       fits, n, (double)((need * 10 + ((uint64_t)1 << 20) - 1) >> 20) / 10.0);
 }
 
+/* A prompt that is read as a whole: all of it fits before anything is forgotten. */
+static ks_status
+check_whole(const ks_timeline *tl, const ks_room *room, uint32_t n, ks_error *err)
+{
+  const uint64_t n_own = ks_kv_table_get_n_pages(tl->table);
+  const uint64_t n_need = ks_kv_table_count_needed(tl->table, n) + n_own;
+
+  if (n_need <= room->n_page)
+    return KS_OK;
+  return ks_fail(
+      err, KS_ERR_BUDGET,
+      "the mode \"faithful\" reads a prompt as a whole before it forgets: %u tokens need "
+      "%.1f MiB for keys and values; give more memory or use the mode \"chunked\"",
+      n, (double)((n_need + foreign_pages(tl)) * page_bytes(tl)) / 1048576.0);
+}
+
 ks_status
 ks_timeline_check_room(ks_timeline *tl, const ks_room *room, uint32_t n,
                        const ks_timeline_hooks *hooks, ks_error *err)
@@ -202,6 +225,8 @@ ks_timeline_check_room(ks_timeline *tl, const ks_room *room, uint32_t n,
     }
     return check_full(tl, room, n, err);
   }
+  if (ks_timeline_is_faithful(tl) && n > 1)
+    return check_whole(tl, room, n, err);
   return ks_timeline_check_pass(tl, 0, err);
 }
 
@@ -255,6 +280,8 @@ ks_timeline_evict_to(ks_timeline *tl, uint64_t n_keep, const ks_timeline_hooks *
   fill_live_from(tl);
   st = ks_evict_run(tl->evict, tl->table, tl->seen, n_keep, tl->live_from, tl->pins, tl->n_pin,
                     &event, err);
+  if (st == KS_OK)
+    tl->since_evict = 0;
   if (st != KS_OK || event.n_after == event.n_before)
     return st;
   tl->n_evicted += event.n_before - event.n_after;
@@ -394,21 +421,52 @@ ks_timeline_set_n_keep(ks_timeline *tl, uint64_t n_keep, ks_error *err)
   return st;
 }
 
+ks_policy
+ks_timeline_pick_policy(const ks_gate *gate)
+{
+  if (gate == NULL)
+    return KS_POLICY_KEYDIFF_GLOBAL;
+  return ks_gate_is_locret(gate) ? KS_POLICY_LOCRET : KS_POLICY_DBTRIMKV;
+}
+
+ks_status
+ks_timeline_check_policy(ks_policy policy, const ks_gate *gate, ks_error *err)
+{
+  const char *name = ks_policy_get_name(policy);
+
+  if (!ks_policy_needs_gate(policy))
+    return KS_OK;
+  if (gate == NULL)
+    return ks_fail(err, KS_ERR_ARG,
+                   "the policy \"%s\" needs %s for this model; give one or choose another policy",
+                   name, policy == KS_POLICY_LOCRET ? "LocRet's heads" : "a retention gate");
+  if (ks_gate_is_locret(gate) != (policy == KS_POLICY_LOCRET))
+    return ks_fail(err, KS_ERR_ARG,
+                   policy == KS_POLICY_LOCRET
+                       ? "the policy \"%s\" needs LocRet's heads, not a retention gate"
+                       : "the policy \"%s\" needs a retention gate, not LocRet's heads",
+                   name);
+  if (policy == KS_POLICY_UNTIED && ks_gate_is_tied(gate))
+    return ks_fail(err, KS_ERR_ARG,
+                   "the policy \"%s\" needs a gate whose last layers differ; this one is tied",
+                   name);
+  return KS_OK;
+}
+
 ks_status
 ks_timeline_set_policy(ks_timeline *tl, const ks_evict_params *params, ks_error *err)
 {
   if ((unsigned)params->policy < KS_N_POLICY) {
-    const char *name = ks_policy_get_name(params->policy);
     const uint32_t n_aux = ks_policy_get_n_aux(params->policy);
+    const ks_status st = ks_timeline_check_policy(params->policy, tl->params.gate, err);
 
-    if (ks_policy_needs_gate(params->policy) && tl->params.gate == NULL)
-      return ks_fail(err, KS_ERR_ARG,
-                     "the policy \"%s\" needs a retention gate for this model; give one or choose "
-                     "another policy",
-                     name);
+    if (st != KS_OK)
+      return st;
     if (n_aux > ks_kv_pool_get_layout(tl->params.pool)->n_aux)
-      return ks_fail(err, KS_ERR_ARG, "the policy \"%s\" needs pages with %u numbers more", name,
-                     n_aux);
+      return ks_fail(err, KS_ERR_ARG,
+                     "the policy \"%s\" keeps %u number%s more with every entry; choose it before "
+                     "the model is loaded",
+                     ks_policy_get_name(params->policy), n_aux, n_aux == 1 ? "" : "s");
   }
   return ks_evict_set_params(tl->evict, params, err);
 }

@@ -45,6 +45,8 @@ struct ks_timeline {
   uint32_t n_picture, picture_capacity;
   uint64_t by_modality[KS_N_MODALITY];
   uint64_t n_evicted, n_eviction_runs;
+  uint64_t n_entries_peak, n_pages_peak;
+  uint32_t since_evict; /* tokens since entries were last looked at by the policy */
 };
 
 /* What one eval was called with. */
@@ -82,13 +84,15 @@ uint32_t ks_timeline_cut_visuals(const ks_timeline *tl, const ks_eval_call *call
                                  uint32_t n, ks_graph_visual out[KS_GRAPH_MAX_VISUAL]);
 
 /* timeline-budget.c */
+/* A prompt is read as a whole, then cut once. */
+bool ks_timeline_is_faithful(const ks_timeline *tl);
 ks_room ks_timeline_find_room(const ks_timeline *tl);
 /* The same where the next pass has n_tok tokens, also if that is more than the chunk. */
 ks_room ks_timeline_find_room_for(const ks_timeline *tl, uint32_t n_tok);
 /* KS_ERR_BUDGET when the pool is too small for a pass of n_tok tokens, whatever is forgotten. */
 KS_CHECK ks_status ks_timeline_check_pass(const ks_timeline *tl, uint32_t n_tok, ks_error *err);
-/* KS_ERR_BUDGET when room is less than the smallest that works, or n tokens do not fit under FULL.
- */
+/* KS_ERR_BUDGET when room is less than the smallest that works, or n tokens do not fit under FULL
+ * or as a prompt that is read as a whole. */
 KS_CHECK ks_status ks_timeline_check_room(ks_timeline *tl, const ks_room *room, uint32_t n,
                                           const ks_timeline_hooks *hooks, ks_error *err);
 /* Evicts to n_keep, keeps the counts and calls the hook. */

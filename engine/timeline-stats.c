@@ -81,6 +81,11 @@ count_visual(ks_timeline *tl, uint32_t seq)
 void
 ks_timeline_count_new(ks_timeline *tl, uint32_t n)
 {
+  const uint64_t n_entry = ks_kv_table_get_n_entries(tl->table);
+  const uint64_t n_page = ks_kv_table_get_n_pages(tl->table);
+
+  tl->n_entries_peak = n_entry > tl->n_entries_peak ? n_entry : tl->n_entries_peak;
+  tl->n_pages_peak = n_page > tl->n_pages_peak ? n_page : tl->n_pages_peak;
   for (uint32_t i = tl->seen - n; i < tl->seen; i++) {
     const ks_token_info *token = &tl->tokens[i];
 
@@ -200,6 +205,8 @@ ks_timeline_get_stats(const ks_timeline *tl, ks_kv_stats *out)
                     .n_keep = ks_timeline_get_n_keep(tl),
                     .n_evicted = tl->n_evicted,
                     .n_eviction_runs = tl->n_eviction_runs,
+                    .n_entries_peak = tl->n_entries_peak,
+                    .kv_peak_bytes = tl->n_pages_peak * layout->page_bytes,
                     .n_pages_used = ks_kv_pool_get_used_pages(pool),
                     .n_pages_budget = ks_kv_pool_get_budget_pages(pool),
                     .page_entries = layout->page_entries,

@@ -15,16 +15,15 @@
 ks_timeline_params
 ks_timeline_default_params(const ks_model *model, const ks_gate *gate, ks_kv_pool *pool)
 {
-  const ks_timeline_params params = {
-      .model = model,
-      .gate = gate,
-      .pool = pool,
-      .evict =
-          ks_evict_default_params(gate != NULL ? KS_POLICY_DBTRIMKV : KS_POLICY_KEYDIFF_GLOBAL),
-      .chunk = 256,
-      .buffer = 32,
-      .force_evict = true,
-      .max_logit_rows = 1};
+  const ks_timeline_params params = {.model = model,
+                                     .gate = gate,
+                                     .pool = pool,
+                                     .evict =
+                                         ks_evict_default_params(ks_timeline_pick_policy(gate)),
+                                     .chunk = 256,
+                                     .buffer = 32,
+                                     .force_evict = true,
+                                     .max_logit_rows = 1};
 
   return params;
 }
@@ -96,8 +95,10 @@ ks_timeline_new(ks_alloc *a, const ks_timeline_params *params, ks_timeline **out
     st = ks_kv_table_new(params->pool, &tl->table, err);
   if (st == KS_OK)
     st = ks_evict_new(a, ks_kv_pool_get_backend(params->pool), &params->evict, &tl->evict, err);
-  if (st == KS_OK)
+  if (st == KS_OK) {
+    ks_evict_set_heads(tl->evict, tl->shape->n_head, tl->shape->attn_scale);
     st = ks_timeline_set_policy(tl, &params->evict, err);
+  }
   if (st == KS_OK)
     st = ks_graph_new(a, params->model, params->gate, params->chunk, tl->max_rows, &tl->graph, err);
   if (st == KS_OK)
@@ -148,6 +149,9 @@ ks_timeline_reset(ks_timeline *tl)
   tl->has_logits = tl->has_head = false;
   tl->n_turn = tl->n_picture = 0;
   tl->n_evicted = tl->n_eviction_runs = 0;
+  tl->n_entries_peak = tl->n_pages_peak = 0;
+  tl->since_evict = 0;
+  ks_evict_forget_queries(tl->evict);
   memset(tl->by_modality, 0, sizeof(tl->by_modality));
   if (tl->turn_capacity > 0) {
     memset(tl->by_turn, 0, tl->turn_capacity * sizeof(*tl->by_turn));
@@ -301,6 +305,7 @@ run_pass(ks_timeline *tl, const ks_eval_call *call, uint32_t begin, uint32_t n, 
   const ks_timeline_hooks *hooks = call->hooks;
   const uint64_t n_after = ks_kv_table_get_n_entries(tl->table) + (uint64_t)tl->n_stream * n;
   ks_graph_visual visuals[KS_GRAPH_MAX_VISUAL];
+  ks_pass_watch watch;
   ks_graph_input in = {.n_tok = n,
                        .ids = call->ids + begin,
                        .visuals = visuals,
@@ -311,6 +316,7 @@ run_pass(ks_timeline *tl, const ks_eval_call *call, uint32_t begin, uint32_t n, 
                        .first_local = tl->first_local,
                        .last = tl->last,
                        .logit_rows = tl->rows,
+                       .watch = &watch,
                        .want_taps = tl->params.want_taps};
   ks_status st = choose_rows(tl, hooks, begin, n, call->n, &in.n_logit, err);
   int32_t rope_next;
@@ -320,18 +326,23 @@ run_pass(ks_timeline *tl, const ks_eval_call *call, uint32_t begin, uint32_t n, 
   if (st == KS_OK && !ks_policy_never_evicts(ks_evict_get_params(tl->evict)->policy))
     st = ks_evict_reserve(tl->evict, tl->table, n_after, err);
   if (st == KS_OK)
+    st = ks_evict_begin_pass(tl->evict, tl->table, tl->seen, n, &watch, err);
+  if (st == KS_OK)
     st = ks_kv_table_reserve(tl->table, n, err);
   if (st != KS_OK)
     return st;
   rope_next = prepare_pass(tl, call, begin, n);
   st = ks_graph_run(tl->graph, &in, tl->table, hooks != NULL ? hooks->stop : NULL,
                     hooks != NULL ? hooks->user : NULL, err);
+  if (st == KS_OK)
+    st = ks_evict_end_pass(tl->evict, tl->table, tl->seen, n, tl->last, err);
   if (st != KS_OK) {
     ks_kv_table_set_lengths(tl->table, NULL);
     return st;
   }
   ks_kv_table_commit(tl->table, n);
   tl->seen += n;
+  tl->since_evict += n;
   tl->rope_next = rope_next;
   ks_timeline_count_new(tl, n);
   deliver_logits(tl, hooks, begin, n, call->n, in.n_logit, in.head != NULL);
@@ -347,17 +358,23 @@ evict_before(ks_timeline *tl, const ks_room *room, uint32_t n, bool is_prefill,
   const uint64_t n_page = ks_kv_table_get_n_pages(tl->table);
   const bool lacks = ks_kv_table_count_needed(tl->table, n) + n_page > room->n_page;
 
-  if (lacks || (is_prefill && tl->params.force_evict))
+  if (lacks || (is_prefill && tl->params.force_evict && !ks_timeline_is_faithful(tl)))
     return ks_timeline_evict_to(tl, room->n_keep, hooks, err);
   return KS_OK;
 }
 
+/* is_end: the pass was the last one of its call. */
 static ks_status
-evict_after(ks_timeline *tl, const ks_room *room, bool is_prefill, const ks_timeline_hooks *hooks,
-            ks_error *err)
+evict_after(ks_timeline *tl, const ks_room *room, bool is_prefill, bool is_end,
+            const ks_timeline_hooks *hooks, ks_error *err)
 {
-  if ((is_prefill && tl->params.force_evict) ||
-      ks_kv_table_get_n_entries(tl->table) >= room->trigger)
+  const bool is_due =
+      ks_kv_table_get_n_entries(tl->table) >= room->trigger ||
+      (ks_evict_get_params(tl->evict)->threshold > 0.0 && tl->since_evict >= tl->params.buffer);
+
+  if (is_prefill && ks_timeline_is_faithful(tl))
+    return is_end ? ks_timeline_evict_to(tl, room->n_keep, hooks, err) : KS_OK;
+  if ((is_prefill && tl->params.force_evict) || is_due)
     return ks_timeline_evict_to(tl, room->n_keep, hooks, err);
   return KS_OK;
 }
@@ -384,7 +401,7 @@ run_call(ks_timeline *tl, const ks_eval_call *call, ks_error *err)
     if (st != KS_OK)
       break;
     begin += n;
-    st = evict_after(tl, &room, is_prefill, hooks, err);
+    st = evict_after(tl, &room, is_prefill, begin == call->n, hooks, err);
     if (st == KS_OK && hooks != NULL && hooks->progress != NULL &&
         !hooks->progress(hooks->user, begin, call->n) && begin < call->n)
       st = ks_fail(err, KS_ERR_CANCELLED, "stopped after %u of %u tokens", begin, call->n);

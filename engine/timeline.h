@@ -135,9 +135,14 @@ uint64_t ks_timeline_get_least_total_budget(ks_timeline *tl);
  * stream or below what is pinned. */
 KS_CHECK ks_status ks_timeline_set_n_keep(ks_timeline *tl, uint64_t n_keep, ks_error *err);
 /* From the next eviction on.  KS_ERR_ARG when the policy needs a gate or aux planes that are not
- * there. */
+ * there.  H2O knows of attention only since it is the policy, those with a window since the last
+ * passes under one of them. */
 KS_CHECK ks_status ks_timeline_set_policy(ks_timeline *tl, const ks_evict_params *params,
                                           ks_error *err);
+/* The policy of a model with this gate (NULL: none) where nothing else is asked for, and whether a
+ * policy can be used with it (KS_ERR_ARG). */
+ks_policy ks_timeline_pick_policy(const ks_gate *gate);
+KS_CHECK ks_status ks_timeline_check_policy(ks_policy policy, const ks_gate *gate, ks_error *err);
 /* Pins a range of sequence indices (a turn, a picture) or unpins it.  KS_ERR_BUDGET refuses a pin
  * that does not fit. */
 KS_CHECK ks_status ks_timeline_pin(ks_timeline *tl, uint32_t begin, uint32_t end, ks_error *err);
@@ -175,6 +180,8 @@ typedef struct ks_kv_stats {
   uint64_t repacked_bytes; /* share of weight_bytes: the copy in the device's order */
   uint64_t scratch_bytes;  /* of all timelines, and what the device takes for its steps */
   uint64_t n_entries, n_keep, n_evicted, n_eviction_runs;
+  uint64_t n_entries_peak, kv_peak_bytes; /* the most that was held since the timeline was made or
+                                             reset: in the mode faithful more than the budget */
   uint32_t n_pages_used, n_pages_budget, page_entries;
   uint32_t seen, n_layer, n_kv_head, n_turn;
   uint64_t by_modality[KS_N_MODALITY];

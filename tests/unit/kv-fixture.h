@@ -38,7 +38,8 @@ fix_open(kv_fixture *f, uint32_t n_layer, uint32_t n_kv_head, uint32_t page_entr
                              .k_dim = FIX_DIM,
                              .v_dim = FIX_DIM,
                              .kv_dtype = KS_DTYPE_F32,
-                             .page_entries = page_entries};
+                             .page_entries = page_entries,
+                             .n_aux = 1};
   f->n_stream = n_layer * n_kv_head;
   KS_ASSERT_OK(ks_kv_layout_init(&f->layout, NULL));
   KS_ASSERT_OK(ks_kv_pool_new(f->alloc, &f->be, &f->layout, n_page * f->layout.page_bytes, 0,
@@ -155,6 +156,7 @@ fix_evict(kv_fixture *f, ks_kv_table *table, const ks_evict_params *params, uint
   ks_status st;
 
   KS_ASSERT_OK(ks_evict_new(f->alloc, &f->be, params, &evict, NULL));
+  ks_evict_set_heads(evict, f->layout.n_kv_head, 1.0f);
   st = ks_evict_run(evict, table, seen, n_keep, f->live_from, pins, n_pin, out_event, NULL);
   ks_evict_free(evict);
   return st;

@@ -395,7 +395,8 @@ KS_TEST(timeline, pins)
   tl_close(&f);
 }
 
-/* Policies change between two calls; one that needs a gate is refused without. */
+/* Policies change between two calls; one that needs a gate is refused without.  AdaKV rounds its
+ * shares and may leave some of the room empty. */
 KS_TEST(timeline, policy_changes)
 {
   tl_fixture f;
@@ -412,7 +413,10 @@ KS_TEST(timeline, policy_changes)
       continue;
     KS_ASSERT_OK(ks_timeline_set_policy(tl, &p, NULL));
     KS_ASSERT_OK(ks_timeline_eval(tl, tl_ids((uint32_t)i), 21, NULL, NULL));
-    KS_ASSERT_EQ(tl_entries(tl), 8 * 8);
+    if (i == KS_POLICY_ADAKV)
+      KS_ASSERT(tl_entries(tl) <= 8 * 8 && tl_entries(tl) > 8 * 6);
+    else
+      KS_ASSERT_EQ(tl_entries(tl), 8 * 8);
     KS_ASSERT(ks_timeline_check(tl));
   }
   ks_timeline_free(tl);

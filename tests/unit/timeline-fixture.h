@@ -54,7 +54,8 @@ tl_try_open(tl_fixture *f, const char *model, const char *gate, uint32_t page_en
                              .k_dim = shape->k_dim,
                              .v_dim = shape->v_dim,
                              .kv_dtype = KS_DTYPE_F32,
-                             .page_entries = page_entries};
+                             .page_entries = page_entries,
+                             .n_aux = 1};
   f->n_stream = shape->n_layer * shape->n_kv_head;
   st = ks_kv_layout_init(&f->layout, NULL);
   if (st == KS_OK)

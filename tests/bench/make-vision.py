@@ -9,30 +9,12 @@ Nothing they say has a meaning; only shapes, types and the work are those of the
 # SPDX-License-Identifier: GPL-3.0-or-later
 import argparse
 import os
-import struct
+import sys
 
 import numpy as np
 
-ALIGN = 32
-F32, F16, Q8_0 = 0, 1, 8
-
-
-def text(s):
-    raw = s.encode()
-    return struct.pack("<Q", len(raw)) + raw
-
-
-def key(name, value):
-    head = text(name)
-    if isinstance(value, bool):
-        return head + struct.pack("<I?", 7, value)
-    if isinstance(value, int):
-        return head + struct.pack("<II", 4, value)
-    if isinstance(value, float):
-        return head + struct.pack("<If", 6, value)
-    if isinstance(value, str):
-        return head + struct.pack("<I", 8) + text(value)
-    return head + struct.pack("<IIQ", 9, 6, len(value)) + struct.pack(f"<{len(value)}f", *value)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from ggufwriter import F16, F32, Q8_0, head_bytes, pad  # noqa: E402
 
 
 def n_bytes(shape, kind):
@@ -59,20 +41,13 @@ def write(path, keys, shapes, kind, seed):
     rng = np.random.default_rng(seed)
     kinds = {n: F32 if len(s) == 1 or "position" in n else kind if len(s) == 2 and s[-1] % 32 == 0 else F16
              for n, s in shapes.items()}
-    head = struct.pack("<IIQQ", 0x46554747, 3, len(shapes), len(keys)) + b"".join(key(k, v) for k, v in keys.items())
-    at = 0
-    for name, shape in shapes.items():
-        head += text(name) + struct.pack("<I", len(shape)) + struct.pack(f"<{len(shape)}Q", *reversed(shape))
-        head += struct.pack("<IQ", kinds[name], at)
-        at += n_bytes(shape, kinds[name])
-        at += -at % ALIGN
+    tensors = {n: (s, kinds[n], n_bytes(s, kinds[n])) for n, s in shapes.items()}
     with open(path + ".part", "wb") as f:
-        f.write(head + b"\0" * (-len(head) % ALIGN))
+        f.write(head_bytes(keys, tensors))
         for name, shape in shapes.items():
             is_gain = name.endswith((".ln1.weight", ".ln2.weight", "post_ln.weight"))
             values = rng.standard_normal(shape, np.float32) * (0.1 if len(shape) == 1 else shape[-1] ** -0.5)
-            raw = encode(values + 1 if is_gain else values, kinds[name])
-            f.write(raw + b"\0" * (-len(raw) % ALIGN))
+            f.write(pad(encode(values + 1 if is_gain else values, kinds[name])))
     os.replace(path + ".part", path)
 
 

@@ -13,51 +13,14 @@ Usage: make-rope-variants.py [folder, default cases/ beside this file].  Needs n
 import json
 import math
 import os
-import struct
 import sys
 
 import numpy as np
 
-ALIGN = 32
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import ggufwriter  # noqa: E402
+
 WORDS = ["the", "in", "er", "on", "an", "re", "st", "en", "or", "at", "es", "ing"]
-
-
-# ---- the file ---------------------------------------------------------------------------------
-
-def text_bytes(s):
-    raw = s.encode("utf-8")
-    return struct.pack("<Q", len(raw)) + raw
-
-
-def key_bytes(name, value):
-    head = text_bytes(name)
-    if isinstance(value, bool):
-        return head + struct.pack("<I?", 7, value)
-    if isinstance(value, int):
-        return head + struct.pack("<II", 4, value)
-    if isinstance(value, float):
-        return head + struct.pack("<If", 6, value)
-    if isinstance(value, str):
-        return head + struct.pack("<I", 8) + text_bytes(value)
-    if isinstance(value[0], str):
-        return head + struct.pack("<IIQ", 9, 8, len(value)) + b"".join(map(text_bytes, value))
-    return head + struct.pack("<IIQ", 9, 5, len(value)) + struct.pack("<%di" % len(value), *value)
-
-
-def write_gguf(path, keys, tensors):
-    """tensors: name -> f32 array; a matrix is [rows, columns], columns being the fast dimension."""
-    out = struct.pack("<IIQQ", 0x46554747, 3, len(tensors), len(keys))
-    out += b"".join(key_bytes(k, v) for k, v in keys.items())
-    blob = b""
-    for name, a in tensors.items():
-        out += text_bytes(name) + struct.pack("<I", a.ndim)
-        out += struct.pack("<%dQ" % a.ndim, *reversed(a.shape))
-        out += struct.pack("<IQ", 0, len(blob))
-        blob += a.astype("<f4").tobytes()
-        blob += b"\0" * (-len(blob) % ALIGN)
-    out += b"\0" * (-len(out) % ALIGN)
-    with open(path, "wb") as f:
-        f.write(out + blob)
 
 
 def byte_alphabet():
@@ -349,7 +312,7 @@ def make_case(root, c, seed):
         report.append("%s: %d tokens, without the variant off by %.3f" % (case, n_tok, wrong))
         if case == "chat":
             steps = greedy(c, tensors, ids, n_tok, 16)
-    write_gguf(os.path.join(folder, "model.gguf"), {**model_keys(c), **vocab_keys}, tensors)
+    ggufwriter.write_f32(os.path.join(folder, "model.gguf"), {**model_keys(c), **vocab_keys}, tensors)
     with open(os.path.join(folder, "expected.bin"), "wb") as f:
         f.write(arrays.blob)
     about = {"arch": c["arch"], "seed": seed, "script": "make-rope-variants.py",

@@ -18,45 +18,13 @@ import zlib
 
 import numpy as np
 
-ALIGN = 32
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import ggufwriter  # noqa: E402
+
 N_TEXT = 64  # width of the language models that the towers fit
 
 
 # ---- files ------------------------------------------------------------------------------------
-
-def text_bytes(s):
-    raw = s.encode("utf-8")
-    return struct.pack("<Q", len(raw)) + raw
-
-
-def key_bytes(name, value):
-    head = text_bytes(name)
-    if isinstance(value, bool):
-        return head + struct.pack("<I?", 7, value)
-    if isinstance(value, int):
-        return head + struct.pack("<II", 4, value)
-    if isinstance(value, float):
-        return head + struct.pack("<If", 6, value)
-    if isinstance(value, str):
-        return head + struct.pack("<I", 8) + text_bytes(value)
-    return head + struct.pack("<IIQ", 9, 6, len(value)) + struct.pack("<%df" % len(value), *value)
-
-
-def write_gguf(path, keys, tensors):
-    """tensors: name -> f32 array; the last dimension is the fast one."""
-    out = struct.pack("<IIQQ", 0x46554747, 3, len(tensors), len(keys))
-    out += b"".join(key_bytes(k, v) for k, v in keys.items())
-    blob = b""
-    for name, a in tensors.items():
-        out += text_bytes(name) + struct.pack("<I", a.ndim)
-        out += struct.pack("<%dQ" % a.ndim, *reversed(a.shape))
-        out += struct.pack("<IQ", 0, len(blob))
-        blob += a.astype("<f4").tobytes()
-        blob += b"\0" * (-len(blob) % ALIGN)
-    out += b"\0" * (-len(out) % ALIGN)
-    with open(path, "wb") as f:
-        f.write(out + blob)
-
 
 def write_png(path, rgb):
     def chunk(kind, data):
@@ -284,7 +252,7 @@ def make_case(root, c, seed):
             print("%s %s: one frame twice is off by %.3f" % (c["name"], case,
                                                              np.abs(other - tokens).max()))
             videos.append(dict(about, files=files))
-    write_gguf(os.path.join(folder, "mmproj.gguf"), tower_keys(c), tensors)
+    ggufwriter.write_f32(os.path.join(folder, "mmproj.gguf"), tower_keys(c), tensors)
     with open(os.path.join(folder, "expected.bin"), "wb") as f:
         f.write(arrays.blob)
     about = {"arch": c["name"], "seed": seed, "script": "make-vision-references.py",

@@ -44,6 +44,7 @@ cli_options_clear (CliOptions *options)
   g_free (options->session);
   g_free (options->password);
   g_free (options->pages);
+  g_free (options->visionzip);
   *options = (CliOptions){0};
 }
 
@@ -169,6 +170,7 @@ add_pictures (CliOptions *options, GOptionContext *context)
       {NULL, 0, 0, 0, NULL, NULL, NULL}};
 
   g_option_context_add_main_entries (context, entries, NULL);
+  cli_prune_add (options, context);
 }
 
 static void
@@ -500,7 +502,8 @@ cli_options_make_engine (const CliOptions *options, GError **error)
 
   if (!check_numbers (options, error) || !set_types (options, settings, out, error) ||
       !set_policy (options, out, error) || !set_budget (options, settings, out, error) ||
-      !set_reading (options, settings, out, error) || !find_files (options, settings, out, error))
+      !set_reading (options, settings, out, error) || !cli_prune_apply (options, out, error) ||
+      !find_files (options, settings, out, error))
     return NULL;
   set_saved_policy (options, settings, out);
   if (ks_settings_get_gsettings (settings) == NULL)

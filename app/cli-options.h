@@ -19,6 +19,7 @@ typedef struct {
   double every_s; /* between two frames of a video */
   gboolean scenes, no_split, ocr;
   char *pages;
+  char *visionzip;
   gboolean no_repack;
   gboolean wants_eyes; /* a command that may look at pictures */
   gboolean is_check;   /* a command that checks or evaluates: exact where no mode is asked for */
@@ -70,6 +71,9 @@ KsSessionSettings *cli_options_make_session (const CliOptions *options);
  * one. (transfer full) */
 char *cli_resolve_model (KsModelRegistry *registry, const char *name, GError **error);
 const char *cli_get_mode_name (ks_compute_mode mode);
+/* cli-prune.c: fewer tokens of pictures; cli_options_make_engine applies them. */
+void cli_prune_add (CliOptions *options, GOptionContext *context);
+gboolean cli_prune_apply (const CliOptions *options, KsEngineOptions *out, GError **error);
 /* "24MiB" and the like, at least one byte; 0 for NULL. */
 gboolean cli_parse_bytes (const char *text, guint64 *out, GError **error);
 

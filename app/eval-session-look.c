@@ -82,25 +82,29 @@ look_at (KsEvalSession *session, const char *path, ks_vision_embeds *out, GError
   n = (gsize)found->n_tok * found->n_embd * (1 + found->n_deep);
   *out = *found;
   out->data = g_memdup2 (found->data, n * sizeof *found->data);
+  if (found->places != NULL)
+    out->places = g_memdup2 (found->places, found->n_tok * sizeof *found->places);
   return TRUE;
 }
 
 static void
-fill_visual (const ks_vision_plan *plan, gsize at, ks_chat_visual *out)
+fill_visual (const KsSight *sight, const ks_vision_plan *plan, gsize at, ks_chat_visual *out)
 {
   *out = (ks_chat_visual){.at = at,
                           .tile_rows = plan->tile_rows,
                           .tile_cols = plan->tile_cols,
                           .has_overview = plan->has_overview,
                           .n_view = plan->n_view,
-                          .view_tok = plan->grid_rows * plan->grid_cols};
+                          .view_tok = ks_sight_count_view_tok (sight, plan)};
 }
 
 void
 ks_eval_looks_clear (KsEvalLooks *looks)
 {
-  for (guint i = 0; i < looks->n; i++)
+  for (guint i = 0; i < looks->n; i++) {
     g_free (looks->embeds[i].data);
+    g_free (looks->embeds[i].places);
+  }
   g_clear_pointer (&looks->embeds, g_free);
   g_clear_pointer (&looks->visuals, g_free);
   looks->n = 0;
@@ -135,7 +139,8 @@ ks_eval_look (KsEvalSession *session, const KsEvalTurn *turn, KsEvalLooks *out, 
       ks_eval_looks_clear (out);
       return FALSE;
     }
-    fill_visual (&out->embeds[i].plan, MIN (picture->at, strlen (turn->text)), &out->visuals[i]);
+    fill_visual (session->setup->sight, &out->embeds[i].plan,
+                 MIN (picture->at, strlen (turn->text)), &out->visuals[i]);
   }
   return TRUE;
 }
@@ -152,18 +157,20 @@ ks_eval_looks_make_runs (const KsEvalLooks *looks, const ks_chat_slots *slots)
     gsize stride = (gsize)e->n_tok * e->n_embd;
     const float *embd = e->data + (gsize)slot->view * slot->n_tok * e->n_embd;
 
-    runs[i] = (ks_visual_run){.first = slot->first,
-                              .n_tok = slot->n_tok,
-                              .embd = embd,
-                              .deep = e->n_deep > 0 ? embd + stride : NULL,
-                              .deep_stride = stride,
-                              .n_deep = e->n_deep,
-                              .grid_rows = plan->grid_rows,
-                              .grid_cols = plan->grid_cols,
-                              .is_overview = plan->has_overview && slot->view + 1 == plan->n_view,
-                              .attachment = (uint8_t)MIN (slot->visual + 1, 255),
-                              .follows = slot->follows,
-                              .t_shift = slot->t_shift};
+    runs[i] = (ks_visual_run){
+        .first = slot->first,
+        .n_tok = slot->n_tok,
+        .embd = embd,
+        .deep = e->n_deep > 0 ? embd + stride : NULL,
+        .deep_stride = stride,
+        .n_deep = e->n_deep,
+        .grid_rows = plan->grid_rows,
+        .grid_cols = plan->grid_cols,
+        .places = e->places != NULL ? e->places + (gsize)slot->view * slot->n_tok : NULL,
+        .is_overview = plan->has_overview && slot->view + 1 == plan->n_view,
+        .attachment = (uint8_t)MIN (slot->visual + 1, 255),
+        .follows = slot->follows,
+        .t_shift = slot->t_shift};
     if (runs[i].is_overview)
       continue;
     runs[i].row0 = (uint16_t)(slot->view / plan->tile_cols * plan->grid_rows);

@@ -252,15 +252,15 @@ ks_core_get_embeds (KsConversationCore *core, KsEngine *engine, KsEngineJob *job
 }
 
 static void
-fill_visual (const KsPicture *picture, const ks_vision_plan *plan, double time_s,
-             ks_chat_visual *out)
+fill_visual (const KsSight *sight, const KsPicture *picture, const ks_vision_plan *plan,
+             double time_s, ks_chat_visual *out)
 {
   *out = (ks_chat_visual){.at = picture->at,
                           .tile_rows = plan->tile_rows,
                           .tile_cols = plan->tile_cols,
                           .has_overview = plan->has_overview,
                           .n_view = plan->n_view,
-                          .view_tok = plan->grid_rows * plan->grid_cols,
+                          .view_tok = ks_sight_count_view_tok (sight, plan),
                           .video = picture->video,
                           .time_s = time_s};
 }
@@ -386,7 +386,7 @@ ks_core_look (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, cons
     if (!ks_core_check_cancelled (job, error))
       return FALSE;
     if (look_at (core, engine, job, picture, i == 0, &plan, &time_s, &local)) {
-      fill_visual (picture, &plan, time_s, &out[i]);
+      fill_visual (core->setup->sight, picture, &plan, time_s, &out[i]);
     } else if (is_lost (local)) {
       lost[i] = any_lost = TRUE;
       ks_core_tell_lost (core, job, picture->name);

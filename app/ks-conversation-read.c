@@ -160,6 +160,7 @@ fill_visual (const KsViewRun *run, const ks_vision_embeds *e, guint32 base, ks_v
                          .n_deep = e->n_deep,
                          .grid_rows = plan->grid_rows,
                          .grid_cols = plan->grid_cols,
+                         .places = e->places != NULL ? e->places + run->view * run->n_tok : NULL,
                          .is_overview = is_overview,
                          .attachment = (uint8_t)run->number,
                          .follows = run->follows,

@@ -134,6 +134,7 @@ open_sight (KsEngineSetup *setup, const KsEngineOptions *options, GError **error
   KsSightOptions sight = {.path = options->mmproj_path,
                           .hash = options->mmproj_hash,
                           .limits = options->vision_limits,
+                          .zip = options->vision_zip,
                           .store = options->embeds,
                           .memory_quota_bytes = options->embed_memory_bytes};
   g_autoptr (GError) local = NULL;

@@ -21,6 +21,7 @@ typedef struct {
   char *mmproj_hash;         /* its SHA-256; NULL = embeddings are kept in memory only */
   gboolean mmproj_was_found; /* nobody asked for it: if it cannot be used, the model is blind */
   ks_vision_limits vision_limits;
+  ks_vision_zip vision_zip;   /* fewer tokens of every view; zeros = all */
   KsMediaSampling sampling;   /* of videos that are attached; mode 0 = as the settings say */
   gboolean has_page_mode;     /* how all pages of documents go to the model, else each on its own */
   guint page_mode;            /* a KsPageMode */

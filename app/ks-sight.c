@@ -32,6 +32,20 @@ append_limits (GString *out, const ks_vision_prep *prep, const ks_vision_limits 
     g_string_append_printf (out, "%a %a\n", (double)prep->mean[c], (double)prep->std[c]);
 }
 
+static gboolean
+open_tower (KsSight *sight, ks_backend *be, const ks_model *model, const KsSightOptions *options,
+            GError **error)
+{
+  ks_error err = {0};
+
+  if (!ks_error_check (ks_vision_open (sight->alloc, options->path, be, &sight->vision, &err), &err,
+                       error) ||
+      !ks_error_check (ks_vision_check_fit (sight->vision, model, &err), &err, error))
+    return FALSE;
+  ks_vision_set_zip (sight->vision, &options->zip);
+  return ks_error_check (ks_vision_prepare (sight->vision, &sight->limits, &err), &err, error);
+}
+
 KsSight *
 ks_sight_open (ks_alloc *alloc, ks_backend *be, const ks_model *model,
                const KsSightOptions *options, GError **error)
@@ -39,25 +53,23 @@ ks_sight_open (ks_alloc *alloc, ks_backend *be, const ks_model *model,
   KsSight *sight = g_new0 (KsSight, 1);
   const ks_vision_shape *shape;
   GString *base;
-  ks_error err = {0};
 
   sight->alloc = alloc;
   sight->limits = options->limits;
   sight->quota_bytes = sight->spare_bytes = options->memory_quota_bytes;
-  if (!ks_error_check (ks_vision_open (alloc, options->path, be, &sight->vision, &err), &err,
-                       error) ||
-      !ks_error_check (ks_vision_check_fit (sight->vision, model, &err), &err, error) ||
-      !ks_error_check (ks_vision_prepare (sight->vision, &sight->limits, &err), &err, error)) {
+  if (!open_tower (sight, be, model, options, error)) {
     ks_sight_free (sight);
     return NULL;
   }
   shape = ks_vision_get_shape (sight->vision);
-  sight->has_disk = options->hash != NULL && options->store != NULL;
+  sight->has_disk = options->hash != NULL && options->store != NULL && options->zip.n_dominant == 0;
   sight->cache = ks_embed_cache_new (alloc, sight->has_disk ? options->store : NULL, shape->n_out,
                                      shape->n_deep);
   base = g_string_new (options->hash);
   g_string_append_c (base, '\n');
   append_limits (base, &shape->prep, &sight->limits);
+  if (options->zip.n_dominant > 0)
+    g_string_append_printf (base, "zip %u %u\n", options->zip.n_dominant, options->zip.n_context);
   sight->key_base = g_string_free (base, FALSE);
   return sight;
 }
@@ -84,8 +96,9 @@ ks_sight_get_view_tok (const KsSight *sight)
 {
   const ks_vision_prep *prep = &ks_vision_get_shape (sight->vision)->prep;
   guint side = prep->patch * prep->merge > 0 ? prep->tile / (prep->patch * prep->merge) : 0;
+  const ks_vision_plan plan = {.grid_rows = side, .grid_cols = side};
 
-  return prep->family == KS_VISION_GEMMA3 ? side * side : 0;
+  return prep->family == KS_VISION_GEMMA3 ? ks_sight_count_view_tok (sight, &plan) : 0;
 }
 
 KsEyes
@@ -98,6 +111,12 @@ ks_sight_get_eyes (const KsSight *sight)
                            family == KS_VISION_QWEN3VL,
                   .prep = ks_vision_get_shape (sight->vision)->prep,
                   .limits = sight->limits};
+}
+
+guint
+ks_sight_count_view_tok (const KsSight *sight, const ks_vision_plan *plan)
+{
+  return ks_vision_count_view_tok (sight->vision, plan);
 }
 
 /* --- memory --- */
@@ -113,7 +132,8 @@ count_embeds (const KsSight *sight, const ks_vision_plan *plan)
 {
   const ks_vision_shape *shape = ks_vision_get_shape (sight->vision);
 
-  return (guint64)plan->n_tok * shape->n_out * (1 + shape->n_deep) * sizeof (float);
+  return (guint64)plan->n_view * ks_sight_count_view_tok (sight, plan) * shape->n_out *
+         (1 + shape->n_deep) * sizeof (float);
 }
 
 /* The resized picture, twice for a pair of frames, and what resizing takes: rows under the filter

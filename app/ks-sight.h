@@ -18,6 +18,7 @@ typedef struct {
   const char *path; /* of the mmproj file */
   const char *hash; /* its SHA-256, NULL = nothing is kept on the disk */
   ks_vision_limits limits;
+  ks_vision_zip zip;          /* fewer tokens of every view; they are kept in memory only */
   KsEmbedStore *store;        /* NULL = memory only */
   guint64 memory_quota_bytes; /* for embeddings in memory */
 } KsSightOptions;
@@ -33,6 +34,8 @@ KsSight *ks_sight_open (ks_alloc *alloc, ks_backend *be, const ks_model *model,
 void ks_sight_free (KsSight *sight); /* NULL is allowed */
 KsEyes ks_sight_get_eyes (const KsSight *sight);
 ks_vision_family ks_sight_get_family (const KsSight *sight);
+/* Tokens that are left of a view of a picture. */
+guint ks_sight_count_view_tok (const KsSight *sight, const ks_vision_plan *plan);
 /* Tokens of a view that one pass has to hold whole (Gemma 3); 0 = none. */
 guint ks_sight_get_view_tok (const KsSight *sight);
 guint64 ks_sight_get_weight_bytes (const KsSight *sight);

@@ -83,6 +83,10 @@ int32_t ks_timeline_place_visual(ks_timeline *tl, const ks_visual_run *run, uint
 uint32_t ks_timeline_cut_visuals(const ks_timeline *tl, const ks_eval_call *call, uint32_t begin,
                                  uint32_t n, ks_graph_visual out[KS_GRAPH_MAX_VISUAL]);
 
+/* The whole grid of pictures of which this pass had tokens and others are left out; after they were
+ * counted. */
+void ks_timeline_note_grids(ks_timeline *tl, const ks_eval_call *call, uint32_t begin, uint32_t n);
+
 /* timeline-budget.c */
 /* A prompt is read as a whole, then cut once. */
 bool ks_timeline_is_faithful(const ks_timeline *tl);

@@ -16,6 +16,13 @@ run_end(const ks_visual_run *run)
   return run->first + run->n_tok;
 }
 
+/* Where token `index` of a run stands in its grid, counted in raster order. */
+static uint32_t
+place_of(const ks_visual_run *run, uint32_t index)
+{
+  return run->places != NULL ? run->places[index] : index;
+}
+
 /* ---- checking ---- */
 
 /* Positions that a run with an origin takes at most behind it. */
@@ -27,6 +34,20 @@ count_positions(const ks_visual_run *run)
   return run->t_shift + 1 > side ? run->t_shift + 1 : side;
 }
 
+/* All of its tokens, or fewer that say where they stand. */
+static bool
+fills_grid(const ks_visual_run *run)
+{
+  const uint32_t n = run->grid_rows * run->grid_cols;
+
+  if (run->places == NULL)
+    return run->n_tok == n;
+  for (uint32_t i = 0; i < run->n_tok; i++)
+    if (run->places[i] >= n)
+      return false;
+  return run->n_tok <= n;
+}
+
 static ks_status
 check_run(const ks_timeline *tl, const ks_eval_call *call, uint32_t i, ks_error *err)
 {
@@ -34,7 +55,7 @@ check_run(const ks_timeline *tl, const ks_eval_call *call, uint32_t i, ks_error 
   const uint32_t n_deep = tl->shape->n_deep;
 
   if (run->grid_rows == 0 || run->grid_cols == 0 || run->grid_rows > MAX_SIDE ||
-      run->grid_cols > MAX_SIDE || run->n_tok != run->grid_rows * run->grid_cols)
+      run->grid_cols > MAX_SIDE || !fills_grid(run))
     return ks_fail(err, KS_ERR_ARG, "picture %u: %u tokens are no grid of %u x %u", i, run->n_tok,
                    run->grid_rows, run->grid_cols);
   if (run->row0 + run->grid_rows > MAX_SIDE || run->col0 + run->grid_cols > MAX_SIDE ||
@@ -51,6 +72,14 @@ check_run(const ks_timeline *tl, const ks_eval_call *call, uint32_t i, ks_error 
   return KS_OK;
 }
 
+/* Origin in h and w of the view that a token with positions in three parts belongs to; frames are
+ * views of a grid that begins at 0. */
+static int32_t
+frame_origin(const ks_token_info *token)
+{
+  return token->rope_h - (int32_t)token->patch_row;
+}
+
 /* A frame goes on from a run of the same grid that ends where it begins, in this call or before. */
 static bool
 follows_frame(const ks_timeline *tl, const ks_eval_call *call, uint32_t i)
@@ -65,10 +94,13 @@ follows_frame(const ks_timeline *tl, const ks_eval_call *call, uint32_t i)
     return false;
   first = &tl->tokens[tl->seen - run->n_tok];
   last = &tl->tokens[tl->seen - 1];
-  return first->modality == KS_MODALITY_IMAGE && last->modality == KS_MODALITY_IMAGE &&
-         last->rope_h - first->rope_h == (int32_t)run->grid_rows - 1 &&
-         last->rope_w - first->rope_w == (int32_t)run->grid_cols - 1 &&
-         last->rope_t - first->rope_h <= (int32_t)run->t_shift;
+  if (first->modality != KS_MODALITY_IMAGE || last->modality != KS_MODALITY_IMAGE ||
+      last->rope_t - frame_origin(last) > (int32_t)run->t_shift)
+    return false;
+  /* Of a frame with fewer tokens the grid is not known any more. */
+  return run->places != NULL || (last->patch_row == run->row0 + run->grid_rows - 1 &&
+                                 last->patch_col == run->col0 + run->grid_cols - 1 &&
+                                 first->patch_row == run->row0 && first->patch_col == run->col0);
 }
 
 static ks_status
@@ -163,7 +195,8 @@ int32_t
 ks_timeline_place_visual(ks_timeline *tl, const ks_visual_run *run, uint32_t index, uint32_t seq,
                          int32_t next)
 {
-  const uint32_t row = index / run->grid_cols, col = index % run->grid_cols;
+  const uint32_t row = place_of(run, index) / run->grid_cols;
+  const uint32_t col = place_of(run, index) % run->grid_cols;
   ks_token_info info = {.id = KS_TOKEN_NONE,
                         .turn = tl->turn,
                         .attachment = run->attachment,
@@ -178,12 +211,10 @@ ks_timeline_place_visual(ks_timeline *tl, const ks_visual_run *run, uint32_t ind
   if (run->is_overview)
     info.patch_row |= KS_PATCH_OVERVIEW;
   if (tl->has_axes) {
-    /* The first token of a view stands at the origin in h and w; the last one of the frame before
-     * at its last row. */
     if (index > 0)
-      origin = tl->tokens[seq - index].rope_h;
+      origin = tl->tokens[seq - 1].rope_h - (int32_t)(place_of(run, index - 1) / run->grid_cols);
     else if (run->follows)
-      origin = tl->tokens[seq - 1].rope_h - (int32_t)run->grid_rows + 1;
+      origin = frame_origin(&tl->tokens[seq - 1]);
     info.rope_t = origin + (int32_t)run->t_shift;
     info.rope_h = origin + (int32_t)row;
     info.rope_w = origin + (int32_t)col;
@@ -219,4 +250,36 @@ ks_timeline_cut_visuals(const ks_timeline *tl, const ks_eval_call *call, uint32_
                                      .deep_stride = run->deep_stride};
   }
   return n_out;
+}
+
+static uint32_t
+larger(uint32_t a, uint32_t b)
+{
+  return a > b ? a : b;
+}
+
+void
+ks_timeline_note_grids(ks_timeline *tl, const ks_eval_call *call, uint32_t begin, uint32_t n)
+{
+  uint32_t at = tl->n_picture;
+
+  for (uint32_t i = call->n_run; i > 0; i--) {
+    const ks_visual_run *run = &call->runs[i - 1];
+
+    if (run->places == NULL || run->first >= begin + n || run_end(run) <= begin)
+      continue;
+    /* The run's first token of this pass is one of the picture's. */
+    while (at > 0 && tl->pictures[at - 1].begin > tl->seen - n + larger(run->first, begin) - begin)
+      at--;
+    assert(at > 0);
+    if (run->is_overview) {
+      tl->pictures[at - 1].overview_rows = run->grid_rows;
+      tl->pictures[at - 1].overview_cols = run->grid_cols;
+    } else {
+      ks_picture_stats *p = &tl->pictures[at - 1];
+
+      p->grid_rows = larger(p->grid_rows, run->row0 + run->grid_rows);
+      p->grid_cols = larger(p->grid_cols, run->col0 + run->grid_cols);
+    }
+  }
 }

@@ -345,6 +345,7 @@ run_pass(ks_timeline *tl, const ks_eval_call *call, uint32_t begin, uint32_t n, 
   tl->since_evict += n;
   tl->rope_next = rope_next;
   ks_timeline_count_new(tl, n);
+  ks_timeline_note_grids(tl, call, begin, n);
   deliver_logits(tl, hooks, begin, n, call->n, in.n_logit, in.head != NULL);
   return KS_OK;
 }

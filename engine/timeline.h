@@ -39,7 +39,8 @@ typedef struct ks_visual_run {
   size_t deep_stride;            /* floats from chunk to chunk */
   uint32_t n_deep;               /* as many as the model takes (ks_model_shape) */
   uint32_t grid_rows, grid_cols; /* n_tok = rows * cols */
-  uint16_t row0, col0;           /* place of the first token in the picture's whole grid */
+  const uint32_t *places;        /* NULL, or fewer tokens: [n_tok] where each stands in the grid */
+  uint16_t row0, col0;           /* place of the grid in that of the whole picture */
   bool is_overview;              /* its grid counts from 0 */
   uint8_t attachment;            /* of its tokens; the text between them keeps that of set_turn */
   /* Models with positions in three parts (Qwen): frames of one video share an origin and t goes

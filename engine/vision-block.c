@@ -149,8 +149,19 @@ fill_segments(ks_vision_pass *p, const tile *t, bool whole)
   return n;
 }
 
+/* A step of the backend is over: how far the whole is. */
 static ks_status
-record_local(ks_vision_pass *p, const ks_vision_block *b, tile *t, bool whole)
+end_step(ks_vision_pass *p, ks_status st)
+{
+  st = ks_vision_pass_end(p, st);
+  if (st == KS_OK && p->hooks->progress != NULL)
+    p->hooks->progress(p->hooks->user, ++p->n_done, p->n_step);
+  return st;
+}
+
+/* Attention of a tile whose rows see each other; received 0 = not wanted. */
+static ks_status
+record_segments(ks_vision_pass *p, const ks_vision_block *b, tile *t, bool whole, ks_dptr received)
 {
   const ks_vision *v = p->vision;
   const ks_vision_memory *m = &p->mem;
@@ -170,7 +181,8 @@ record_local(ks_vision_pass *p, const ks_vision_block *b, tile *t, bool whole)
                                    .n_head = v->shape.n_head,
                                    .head_dim = head_dim(p),
                                    .seg = p->segments,
-                                   .scale = attention_scale(p)};
+                                   .scale = attention_scale(p),
+                                   .received = received};
   ks_status st = record_entry(p, b, t);
 
   attention.n_seg = fill_segments(p, t, whole);
@@ -178,9 +190,29 @@ record_local(ks_vision_pass *p, const ks_vision_block *b, tile *t, bool whole)
     st = v->be->t->linear(v->be->dev, &qkv);
   if (st == KS_OK)
     st = record_rotation(p, t, p->dev + m->q, p->dev + m->k, v->shape.n_head);
-  if (st == KS_OK)
-    st = v->be->t->attn_segments(v->be->dev, &attention);
+  return st == KS_OK ? v->be->t->attn_segments(v->be->dev, &attention) : st;
+}
+
+static ks_status
+record_local(ks_vision_pass *p, const ks_vision_block *b, tile *t, bool whole)
+{
+  ks_status st = record_segments(p, b, t, whole, 0);
+
   return st == KS_OK ? record_rest(p, b, t) : st;
+}
+
+/* The same, with a look at attention and keys in between; one step has been begun. */
+static ks_status
+run_noted(ks_vision_pass *p, const ks_vision_block *b, tile *t, bool whole)
+{
+  const ks_dptr received = p->vision->has_class ? 0 : p->zip.mass;
+  ks_status st = ks_vision_pass_end(p, record_segments(p, b, t, whole, received));
+
+  if (st == KS_OK)
+    st = ks_vision_zip_note_tile(p, t->first, t->n);
+  if (st == KS_OK)
+    st = ks_vision_pass_begin(p);
+  return st == KS_OK ? end_step(p, record_rest(p, b, t)) : st;
 }
 
 /* --- blocks that see the whole picture --- */
@@ -218,7 +250,7 @@ record_keys(ks_vision_pass *p, const ks_vision_block *b, tile *t, uint32_t g)
 
 /* Queries of group g of the tile's rows read the pages; out [n, group, head_dim] is att. */
 static ks_status
-record_queries(ks_vision_pass *p, const ks_vision_block *b, tile *t, uint32_t g)
+record_queries(ks_vision_pass *p, const ks_vision_block *b, tile *t, uint32_t g, bool noted)
 {
   const ks_vision *v = p->vision;
   const ks_vision_memory *m = &p->mem;
@@ -230,7 +262,10 @@ record_queries(ks_vision_pass *p, const ks_vision_block *b, tile *t, uint32_t g)
                                      .out = p->dev + m->att,
                                      .first = p->dev + m->first,
                                      .last = p->dev + m->last,
-                                     .scale = attention_scale(p)};
+                                     .scale = attention_scale(p),
+                                     .mass = noted ? p->zip.mass : 0,
+                                     .mass_offset = p->zip.mass_offset,
+                                     .mass_window = t->n};
   ks_status st = record_entry(p, b, t);
 
   if (st == KS_OK)
@@ -285,18 +320,8 @@ record_kept(ks_vision_pass *p, const ks_vision_block *b, tile *t)
   return st == KS_OK ? record_rest(p, b, t) : st;
 }
 
-/* A step of the backend is over: how far the whole is. */
 static ks_status
-end_step(ks_vision_pass *p, ks_status st)
-{
-  st = ks_vision_pass_end(p, st);
-  if (st == KS_OK && p->hooks->progress != NULL)
-    p->hooks->progress(p->hooks->user, ++p->n_done, p->n_step);
-  return st;
-}
-
-static ks_status
-run_group(ks_vision_pass *p, const ks_vision_block *b, uint32_t g)
+run_group(ks_vision_pass *p, const ks_vision_block *b, uint32_t g, bool noted)
 {
   const bool all = p->mem.group == p->vision->shape.n_head;
   ks_status st = KS_OK;
@@ -309,6 +334,8 @@ run_group(ks_vision_pass *p, const ks_vision_block *b, uint32_t g)
     st = ks_vision_pass_begin(p);
     if (st == KS_OK)
       st = end_step(p, record_keys(p, b, &t, g));
+    if (st == KS_OK && noted)
+      st = ks_vision_zip_note_keys(p, t.first, t.n);
     for (uint32_t h = 0; h < p->mem.group; h++)
       p->streams[h].n_entry += t.n;
   }
@@ -317,10 +344,12 @@ run_group(ks_vision_pass *p, const ks_vision_block *b, uint32_t g)
 
     if ((st = ks_vision_pass_begin(p)) != KS_OK)
       return st;
-    st = record_queries(p, b, &t, g);
+    st = record_queries(p, b, &t, g, noted);
     if (st == KS_OK)
       st = all ? record_rest(p, b, &t) : record_keep(p, &t, g);
     st = end_step(p, st);
+    if (st == KS_OK && noted)
+      st = ks_vision_zip_note_mass(p);
   }
   return st;
 }
@@ -348,17 +377,21 @@ ks_vision_pass_block(ks_vision_pass *p, uint32_t layer)
   const ks_vision_block *b = &v->blocks[layer];
   const bool whole = is_whole(v, layer);
   const uint32_t n_group = v->shape.n_head / p->mem.group;
-  const bool grouped = whole && p->rows.n_tile > 1;
+  const bool grouped = whole && p->rows.n_tile > 1, noted = ks_vision_zip_wants(p, layer);
   ks_status st = KS_OK;
 
   for (uint32_t g = 0; st == KS_OK && grouped && g < n_group; g++)
-    st = run_group(p, b, g);
+    st = run_group(p, b, g, noted);
   if (grouped && n_group == 1)
     return st;
   for (uint32_t i = 0; st == KS_OK && i < p->rows.n_tile; i++) {
     tile t = tile_get(p, i);
 
-    if ((st = ks_vision_pass_begin(p)) == KS_OK)
+    if ((st = ks_vision_pass_begin(p)) != KS_OK)
+      return st;
+    if (noted && !grouped)
+      st = run_noted(p, b, &t, whole);
+    else
       st = end_step(p, grouped ? record_kept(p, b, &t) : record_local(p, b, &t, whole));
   }
   return st;

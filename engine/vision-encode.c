@@ -185,7 +185,7 @@ take_lists(ks_vision_pass *p)
     return ks_fail(p->err, KS_ERR_NOMEM, "no memory to encode a picture of %u tokens",
                    p->plan->n_tok);
   fill_streams(p);
-  return KS_OK;
+  return ks_vision_zip_begin(p);
 }
 
 static ks_status
@@ -212,6 +212,7 @@ give_memory(ks_vision_pass *p)
 
   if (p->dev != 0 && !p->is_dry)
     be->t->mem_free(be->dev, p->dev);
+  ks_vision_zip_done(p);
   ks_vision_rows_done(&p->rows);
   ks_mem_free(p->host);
   ks_mem_free(p->tapped);
@@ -226,16 +227,20 @@ take_result(ks_vision_pass *p)
   const ks_vision_shape *s = &p->vision->shape;
   size_t n;
 
-  p->out->n_tok = p->plan->n_tok;
+  p->out->n_tok = p->plan->n_view * p->zip.n_kept;
   p->out->n_embd = s->n_out;
   p->out->n_deep = s->n_deep;
   p->out->plan = *p->plan;
-  if (ks_mul_size(p->plan->n_tok, s->n_out, &n) && ks_mul_size(n, 1 + s->n_deep, &n))
+  if (ks_mul_size(p->out->n_tok, s->n_out, &n) && ks_mul_size(n, 1 + s->n_deep, &n))
     p->out->data = ks_mem_new(p->vision->alloc, KS_MEM_VISION, n, sizeof *p->out->data);
+  if (p->zip.is_on)
+    p->out->places =
+        ks_mem_new(p->vision->alloc, KS_MEM_VISION, p->out->n_tok, sizeof *p->out->places);
   if (p->hooks->tap != NULL)
     p->tapped =
         ks_mem_new(p->vision->alloc, KS_MEM_VISION, p->rows.n_patch, s->n_embd * sizeof *p->tapped);
-  if (p->out->data == NULL || (p->hooks->tap != NULL && p->tapped == NULL))
+  if (p->out->data == NULL || (p->zip.is_on && p->out->places == NULL) ||
+      (p->hooks->tap != NULL && p->tapped == NULL))
     return ks_fail(p->err, KS_ERR_NOMEM, "no memory for the embeddings of %u tokens",
                    p->plan->n_tok);
   return KS_OK;
@@ -251,6 +256,7 @@ run_view(ks_vision_pass *p)
   ks_status st = ks_vision_pass_embed(p);
   uint32_t deep = 0;
 
+  ks_vision_zip_begin_view(p);
   for (uint32_t i = 0; st == KS_OK && i < n_layer; i++) {
     st = ks_vision_pass_block(p, i);
     if (st == KS_OK && deep < v->shape.n_deep && v->deep[deep].layer == i)

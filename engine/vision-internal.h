@@ -2,7 +2,8 @@
  * and the memory of one picture's pass.
  * A row is a patch (or LLaVA's class token).  Rows lie in the order in which windows are
  * contiguous; the patches of one token are always neighbours.
- * Never included outside engine/vision*.c and tests/ops. */
+ * Never included outside engine/vision*.c and tests/ops.
+ * Over 200 lines because all parts of a tower work on one pass. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -70,6 +71,7 @@ struct ks_vision {
   uint64_t weight_bytes;
   uint64_t host_bytes; /* of weight_bytes: mapped and read by the host, charged */
   uint64_t scratch_limit;
+  ks_vision_zip zip;
   uint32_t whole_rows, tile_rows; /* a picture of up to whole_rows is one tile; rows of others */
 };
 
@@ -125,6 +127,21 @@ typedef struct ks_vision_memory {
 KS_CHECK ks_status ks_vision_memory_init(ks_vision_memory *m, const ks_vision *vision,
                                          const ks_vision_plan *plan, ks_error *err);
 
+/* VisionZip on its way: nothing is there while it is off. */
+typedef struct ks_vision_zip_state {
+  bool is_on;
+  uint32_t layer;         /* the block whose attention and keys decide */
+  uint32_t n_tok, n_kept; /* of a view */
+  float *received;        /* [n_tok] attention */
+  float *metric;          /* [n_tok, head_dim] mean of the keys */
+  float *staging;         /* [tile, n_embd], [group, n_row] */
+  float *whole;  /* the view's tokens [1 + n_deep, n_tok, n_out]; with a class token its rows
+                    [n_row, n_embd] */
+  float *merged; /* with a class token: rows that stay, [n_kept, n_embd] */
+  ks_dptr mass;  /* f32 [group, n_row]: attention as the device tells it */
+  uint64_t *mass_offset; /* [group] */
+} ks_vision_zip_state;
+
 /* One view on its way through the tower. */
 typedef struct ks_vision_pass {
   ks_vision *vision;
@@ -141,6 +158,7 @@ typedef struct ks_vision_pass {
   ks_kv_stream *streams; /* [group] */
   uint32_t *pages;
   uint32_t *segments; /* [windows of a tile + 1] */
+  ks_vision_zip_state zip;
   uint32_t view;
   uint32_t n_done, n_step; /* steps of all blocks of all views, for progress */
   bool is_dry; /* steps are recorded and dropped: no host staging, no memory behind dev */
@@ -170,6 +188,24 @@ uint32_t ks_vision_pass_count_steps(const ks_vision_pass *p, uint32_t layer);
 /* Tokens of the view into out->data; deepstack chunk number i after its block. */
 KS_CHECK ks_status ks_vision_pass_project(ks_vision_pass *p);
 KS_CHECK ks_status ks_vision_pass_deep(ks_vision_pass *p, uint32_t i);
+/* vision-zip.c: bytes beside those of ks_vision_memory, 0 where every token stays. */
+uint64_t ks_vision_zip_count_bytes(const ks_vision *vision, const ks_vision_plan *plan,
+                                   uint32_t group);
+KS_CHECK ks_status ks_vision_zip_begin(ks_vision_pass *p);
+void ks_vision_zip_done(ks_vision_pass *p);
+void ks_vision_zip_begin_view(ks_vision_pass *p);
+bool ks_vision_zip_wants(const ks_vision_pass *p, uint32_t layer);
+/* After the attention of a tile whose rows see each other: q and k lie in work, the attention
+ * received in mass. */
+KS_CHECK ks_status ks_vision_zip_note_tile(ks_vision_pass *p, uint32_t first, uint32_t n);
+/* A group of heads over all rows: its keys of a tile, its attention from a tile's queries. */
+KS_CHECK ks_status ks_vision_zip_note_keys(ks_vision_pass *p, uint32_t first, uint32_t n);
+KS_CHECK ks_status ks_vision_zip_note_mass(ks_vision_pass *p);
+/* The rows at x become those that stay, class token first. */
+KS_CHECK ks_status ks_vision_zip_merge_rows(ks_vision_pass *p, ks_dptr x);
+/* The tokens in whole become those of the view in the result. */
+KS_CHECK ks_status ks_vision_zip_merge_tokens(ks_vision_pass *p);
+
 /* Floats of work that projecting a tile of n rows takes. */
 size_t ks_vision_count_project(const ks_vision *vision, uint32_t n);
 

@@ -105,7 +105,9 @@ download_tokens(ks_vision_pass *p, ks_dptr y, uint32_t first, uint32_t n, uint32
 
   if (p->is_dry)
     return KS_OK;
-  to = p->out->data + ((size_t)chunk * p->out->n_tok + (size_t)p->view * per_view) * n_out;
+  to = p->zip.is_on
+           ? p->zip.whole + (size_t)chunk * per_view * n_out
+           : p->out->data + ((size_t)chunk * p->out->n_tok + (size_t)p->view * per_view) * n_out;
   st = v->be->t->download(v->be->dev, p->host, y, (size_t)n_tok * n_out * sizeof *p->host, p->err);
   for (uint32_t i = 0; st == KS_OK && i < n_tok; i++) {
     const uint32_t place = p->rows.order != NULL ? p->rows.order[begin + i] : begin + i;
@@ -132,8 +134,38 @@ download_rows(ks_vision_pass *p, ks_dptr rows, uint32_t first, uint32_t n)
   return st;
 }
 
-ks_status
-ks_vision_pass_project(ks_vision_pass *p)
+static ks_status
+project_rows(ks_vision_pass *p, ks_dptr x, uint32_t n, ks_dptr *out)
+{
+  ks_dptr rows = 0;
+  ks_status st = ks_vision_pass_begin(p);
+
+  return st == KS_OK ? ks_vision_pass_end(p, record_project(p, x, n, &rows, out)) : st;
+}
+
+/* VisionZip with a class token: the rows that stay go through the projector. */
+static ks_status
+project_kept(ks_vision_pass *p)
+{
+  const ks_vision *v = p->vision;
+  const uint32_t n_kept = p->zip.n_kept;
+  const ks_dptr x = p->dev + p->mem.x;
+  ks_dptr y = 0;
+  ks_status st = KS_OK;
+
+  if (!p->is_dry &&
+      (st = download_rows(p, x + v->shape.n_embd * sizeof(float), 1, p->rows.n_patch)) == KS_OK)
+    st = ks_vision_zip_merge_rows(p, x);
+  if (st == KS_OK)
+    st = project_rows(p, x, n_kept, &y);
+  if (st != KS_OK || p->is_dry)
+    return st;
+  return v->be->t->download(v->be->dev, p->out->data + (size_t)p->view * n_kept * v->shape.n_out, y,
+                            (size_t)n_kept * v->shape.n_out * sizeof(float), p->err);
+}
+
+static ks_status
+project_all(ks_vision_pass *p)
 {
   const ks_vision_rows *r = &p->rows;
   ks_status st = KS_OK;
@@ -154,6 +186,17 @@ ks_vision_pass_project(ks_vision_pass *p)
       st = download_tokens(p, y, first, n - n_class, 0);
   }
   return st;
+}
+
+ks_status
+ks_vision_pass_project(ks_vision_pass *p)
+{
+  ks_status st;
+
+  if (p->zip.is_on && p->vision->has_class)
+    return project_kept(p);
+  st = project_all(p);
+  return st == KS_OK && p->zip.is_on && !p->is_dry ? ks_vision_zip_merge_tokens(p) : st;
 }
 
 ks_status

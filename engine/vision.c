@@ -102,6 +102,12 @@ ks_vision_set_scratch_limit(ks_vision *vision, uint64_t n_bytes)
   vision->scratch_limit = n_bytes != 0 ? n_bytes : KS_VISION_SCRATCH_BYTES;
 }
 
+void
+ks_vision_set_zip(ks_vision *vision, const ks_vision_zip *zip)
+{
+  vision->zip = *zip;
+}
+
 uint64_t
 ks_vision_count_scratch_bytes(const ks_vision *vision, const ks_vision_plan *plan)
 {
@@ -109,7 +115,8 @@ ks_vision_count_scratch_bytes(const ks_vision *vision, const ks_vision_plan *pla
 
   if (ks_vision_memory_init(&m, vision, plan, NULL) != KS_OK)
     return UINT64_MAX;
-  return (uint64_t)m.device_bytes + m.host_bytes + ks_vision_rows_count_bytes(vision, plan);
+  return (uint64_t)m.device_bytes + m.host_bytes + ks_vision_rows_count_bytes(vision, plan) +
+         ks_vision_zip_count_bytes(vision, plan, m.group);
 }
 
 /* --- pairing --- */
@@ -217,5 +224,6 @@ void
 ks_vision_embeds_clear(ks_vision_embeds *embeds)
 {
   ks_mem_free(embeds->data);
+  ks_mem_free(embeds->places);
   *embeds = (ks_vision_embeds){0};
 }

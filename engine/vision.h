@@ -7,6 +7,7 @@
 
 #include "engine/model.h"
 #include "engine/vision-prep.h"
+#include "engine/vision-prune.h"
 
 KS_BEGIN_DECLS
 
@@ -42,6 +43,10 @@ KS_CHECK ks_status ks_vision_check_files(const ks_gguf *mmproj, const ks_gguf *m
  * more is worked on with rows of half precision and few heads at a time (docs/adr/0017). */
 #define KS_VISION_SCRATCH_BYTES ((uint64_t)292 << 20)
 void ks_vision_set_scratch_limit(ks_vision *vision, uint64_t n_bytes);
+/* Fewer tokens of every view from now on; zeros = all.  Before ks_vision_prepare. */
+void ks_vision_set_zip(ks_vision *vision, const ks_vision_zip *zip);
+/* Tokens of each view of a plan that are left then. */
+uint32_t ks_vision_count_view_tok(const ks_vision *vision, const ks_vision_plan *plan);
 /* Device and host bytes that encoding takes at most at once, without weights, result and the
  * device's own workspace. */
 uint64_t ks_vision_count_scratch_bytes(const ks_vision *vision, const ks_vision_plan *plan);
@@ -54,9 +59,11 @@ KS_CHECK ks_status ks_vision_prepare(ks_vision *vision, const ks_vision_limits *
 /* Embeddings of one picture. */
 typedef struct ks_vision_embeds {
   ks_vision_plan plan;
-  uint32_t n_tok, n_embd, n_deep;
+  uint32_t n_tok, n_embd, n_deep; /* n_tok: that are left, as many of each view */
   float *data; /* [1 + n_deep, n_tok, n_embd]: embedding, then the deepstack chunks; views one after
                   the other, the tokens of each in raster order */
+  uint32_t *places; /* [n_tok] NULL = all are there; else where each stands in its view's raster,
+                       which is then not their order */
 } ks_vision_embeds;
 
 /* For checks and `inspect vision`: rows of the tower's output (as the family's projector reads

@@ -217,6 +217,21 @@ def an_attached_picture_is_seen_as_well():
 
 
 @check
+def visionzip_leaves_as_many_tokens_as_asked_for():
+    """Of every view; the answer's prompt is shorter by what is left out, and a budget counts what is there."""
+    for family, views in (("llava-1.5", 1), ("qwen3-vl", 1), ("idefics3", None)):
+        image = ("--image", case(family, "img0.png"))
+        whole, zipped = ask(family, *image), ask(family, *image, "--visionzip", "3,2")
+        tokens = [answer["memory"]["pictures"][0]["tokens"] for answer in (whole, zipped)]
+        expect(tokens[1] % 5 == 0 and 5 <= tokens[1] < tokens[0] and views in (None, tokens[1] // 5), f"{tokens}")
+        expect(whole["prompt_tokens"] - zipped["prompt_tokens"] == tokens[0] - tokens[1], f"{family} {zipped}")
+        expect(ask(family, *image, "--visionzip", "60000,1")["memory"]["pictures"][0]["tokens"] == tokens[0], family)
+    image = case("qwen3-vl", "img0.png")
+    for wrong in ("5", "0,3", "3,-1", "3,2,1", "x,y", ""):
+        expect_failure(2, ["ask", *options("qwen3-vl"), "--visionzip", wrong, "--image", image, "?"], "--visionzip")
+
+
+@check
 def a_blind_model_says_what_to_do():
     expect_failure(4, ("ask", "--model", MODEL, "--image", case("qwen3-vl", "img0.png"), "?"), "--mmproj")
     expect_failure(4, ("ask", *options("qwen3-vl"), "--mmproj", "none", "--image",

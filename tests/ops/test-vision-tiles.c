@@ -219,18 +219,57 @@ KS_TEST(vision_tiles, quantised_weights)
   close_fixture(&f);
 }
 
-/* What is taken at once is what was counted. */
+/* VisionZip chooses the same tokens however the work is cut: attention is summed over tiles of
+ * queries and groups of heads, keys over groups of heads. */
+KS_TEST(vision_tiles, zip)
+{
+  static const char *const folders[] = {"qwen2.5-vl", "qwen3-vl", "gemma3-vision"};
+  const ks_vision_zip zip = {5, 3};
+
+  for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+    ks_vision_embeds want = {0};
+    uint32_t n_group = 0;
+    fixture f;
+
+    open_fixture(&f, folders[i]);
+    ks_vision_set_zip(f.vision, &zip);
+    KS_ASSERT_OK(ks_vision_encode(f.vision, f.in, NULL, &want, NULL));
+    KS_ASSERT(want.n_tok == 8 && want.places != NULL);
+    f.vision->whole_rows = f.vision->tile_rows = 16;
+    for (uint64_t limit = UINT64_C(1) << 24; limit > 1000; limit -= limit / 20) {
+      ks_vision_embeds e = {0};
+
+      f.vision->scratch_limit = limit;
+      if (get_memory(&f).kv_dtype != KS_DTYPE_F32)
+        break;
+      KS_ASSERT_OK(ks_vision_encode(f.vision, f.in, NULL, &e, NULL));
+      KS_ASSERT(memcmp(e.places, want.places, want.n_tok * sizeof *e.places) == 0);
+      KS_ASSERT(get_rms(e.data, want.data, (size_t)8 * e.n_embd) <
+                2e-5 * get_rms(want.data, NULL, (size_t)8 * e.n_embd));
+      ks_vision_embeds_clear(&e);
+      n_group |= 1u << get_memory(&f).group;
+    }
+    printf("# %s: groups of heads %x\n", folders[i], n_group);
+    KS_ASSERT((n_group & (n_group - 1)) != 0);
+    ks_vision_embeds_clear(&want);
+    close_fixture(&f);
+  }
+}
+
+/* What is taken at once is what was counted, with VisionZip as well. */
 KS_TEST(vision_tiles, counted)
 {
-  static const char *const folders[] = {"qwen2.5-vl", "qwen3-vl", "idefics3"};
+  static const char *const folders[] = {"qwen2.5-vl", "qwen3-vl", "idefics3", "qwen3-vl"};
 
   for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
     for (uint32_t rows = 64; rows <= 1280; rows += 1216) {
+      const ks_vision_zip zip = {i == 3 ? 20 : 0, 4};
       ks_vision_embeds e = {0};
       uint64_t before, counted, peak, result;
       fixture f;
 
       open_fixture(&f, folders[i]);
+      ks_vision_set_zip(f.vision, &zip);
       f.vision->whole_rows = f.vision->tile_rows = rows;
       counted = ks_vision_count_scratch_bytes(f.vision, &f.plan);
       before = ks_alloc_get_bytes(f.alloc, KS_MEM_VISION);

@@ -193,6 +193,45 @@ KS_TEST(timeline_visual, positions)
   tl_close(&f);
 }
 
+/* Tokens that are left of a picture stand where they stood in it, in any order, and what follows
+ * stands as if all were there; a place outside the grid is refused. */
+KS_TEST(timeline_visual, places)
+{
+  static const uint32_t places[] = {5, 1, 4}, outside[] = {0, 6, 1};
+  const float *embd = some_embeddings(1);
+  ks_visual_run picture = run_at(4, 2, 3, embd), next = run_at(0, 2, 3, embd);
+  const ks_token *ids;
+  ks_kv_stats stats;
+  tl_fixture f;
+  ks_timeline *tl;
+
+  tl_open(&f, "qwen2.5-vl/model.gguf", NULL, P, 400, 400);
+  tl = new_timeline(&f, 2, 2, 0); /* the picture is cut over two passes */
+  picture.n_tok = next.n_tok = 3;
+  picture.places = outside;
+  ids = ids_with(&picture, 1, 8);
+  KS_ASSERT_STATUS(KS_ERR_ARG, ks_timeline_eval_visual(tl, ids, 8, &picture, 1, NULL, NULL));
+  picture.places = next.places = places;
+  picture.first = 3;
+  eval(tl, ids_with(&picture, 1, 6), 6, &picture, 1, NULL);
+  expect_rope(tl, 3, 3, 4, 5);
+  expect_rope(tl, 4, 3, 3, 4);
+  expect_rope(tl, 5, 3, 4, 4);
+  KS_ASSERT(ks_timeline_get_tokens(tl)[3].patch_row == 1 &&
+            ks_timeline_get_tokens(tl)[3].patch_col == 2);
+  ks_timeline_get_stats(tl, &stats);
+  KS_ASSERT(stats.n_picture == 1 && stats.pictures[0].n_tok == 3);
+  KS_ASSERT(stats.pictures[0].grid_rows == 2 && stats.pictures[0].grid_cols == 3);
+  next.follows = true; /* the next frame of a video, from the same origin */
+  next.t_shift = 1;
+  eval(tl, ids_with(&next, 1, 4), 4, &next, 1, NULL);
+  expect_rope(tl, 6, 4, 4, 5);
+  expect_rope(tl, 8, 4, 4, 4);
+  expect_rope(tl, 9, 6, 6, 6);
+  ks_timeline_free(tl);
+  tl_close(&f);
+}
+
 typedef struct watch {
   const tl_fixture *f;
   const ks_visual_run *runs;

@@ -1,0 +1,49 @@
+/* cli-prune.c - the options that leave out tokens of pictures: VisionZip. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "app/cli-options.h"
+
+#include "app/ks-error.h"
+
+#include <string.h>
+
+#define MAX_TOKENS 65536
+
+void
+cli_prune_add (CliOptions *options, GOptionContext *context)
+{
+  const GOptionEntry entries[] = {
+      {"visionzip", 0, 0, G_OPTION_ARG_STRING, &options->visionzip,
+       "of each view of a picture keep the KEPT tokens that the eyes attend to most and merge the "
+       "others into MERGED, as 54,10 (default: all tokens)",
+       "KEPT,MERGED"},
+      {NULL, 0, 0, 0, NULL, NULL, NULL}};
+
+  g_option_context_add_main_entries (context, entries, NULL);
+}
+
+/* "54,10" */
+static gboolean
+parse_zip (const char *text, ks_vision_zip *out, GError **error)
+{
+  g_auto (GStrv) parts = g_strsplit (text, ",", 3);
+  guint64 kept = 0, merged = 0;
+
+  if (g_strv_length (parts) != 2 ||
+      !g_ascii_string_to_unsigned (parts[0], 10, 1, MAX_TOKENS, &kept, NULL) ||
+      !g_ascii_string_to_unsigned (parts[1], 10, 0, MAX_TOKENS, &merged, NULL)) {
+    g_set_error (
+        error, KS_APP_ERROR, KS_APP_ERROR_USAGE,
+        "--visionzip takes two numbers, tokens to keep (1 or more) and tokens to merge the "
+        "others into, as 54,10; not '%s'",
+        text);
+    return FALSE;
+  }
+  *out = (ks_vision_zip){.n_dominant = (uint32_t)kept, .n_context = (uint32_t)merged};
+  return TRUE;
+}
+
+gboolean
+cli_prune_apply (const CliOptions *options, KsEngineOptions *out, GError **error)
+{
+  return options->visionzip == NULL || parse_zip (options->visionzip, &out->vision_zip, error);
+}

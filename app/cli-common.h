@@ -30,6 +30,7 @@ int cli_chat_main (char **args);
 int cli_memory_main (char **args);
 int cli_models_main (char **args);
 int cli_bench_main (char **args);
+int cli_eval_main (char **args);
 int cli_inspect_main (char **args);
 int cli_devices_main (char **args);
 int cli_gates_main (char **args);

@@ -17,6 +17,7 @@ static const CliCommand commands[] = {
     {"models", "list, describe and check model files", cli_models_main},
     {"gates", "import and inspect what tells a model how long to remember", cli_gates_main},
     {"bench", "measure speed, memory and recall", cli_bench_main},
+    {"eval", "run and score benchmarks, policy by policy", cli_eval_main},
     {"inspect", "look into files, tokens, logits and evictions", cli_inspect_main},
     {"devices", "list what can compute here", cli_devices_main},
 };

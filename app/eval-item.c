@@ -112,12 +112,21 @@ ks_eval_item_count_answers (const KsEvalItem *item)
   return n;
 }
 
-gboolean
-ks_eval_item_is_done (const KsEvalItem *item, const KsEvalCell *cell, const KsEvalRunFile *file)
+char *
+ks_eval_item_make_bench (const KsEvalItem *item, gboolean forced)
 {
+  return forced ? g_strconcat (item->bench, "-forced", NULL) : g_strdup (item->bench);
+}
+
+gboolean
+ks_eval_item_is_done (const KsEvalItem *item, const KsEvalCell *cell, gboolean forced,
+                      const KsEvalRunFile *file)
+{
+  g_autofree char *bench = ks_eval_item_make_bench (item, forced);
+
   for (guint i = 0; i < item->turns->len; i++)
     if (((KsEvalTurn *)g_ptr_array_index (item->turns, i))->reply == NULL &&
-        !ks_eval_run_file_has (file, cell, item->bench, item->id, i))
+        !ks_eval_run_file_has (file, cell, bench, item->id, i))
       return FALSE;
   return TRUE;
 }

@@ -45,8 +45,11 @@ KsEvalPicture *ks_eval_turn_add_picture (KsEvalTurn *turn, const char *path);
 KsEvalPicture *ks_eval_turn_add_base64 (KsEvalTurn *turn, GBytes *base64);
 /* Turns that the model answers. */
 guint ks_eval_item_count_answers (const KsEvalItem *item);
-/* Every one of them stands in the file already, for this cell. */
-gboolean ks_eval_item_is_done (const KsEvalItem *item, const KsEvalCell *cell,
+/* The bench that its rows are booked under: "NAME-forced" where references are read in place of
+ * answers. (transfer full) */
+char *ks_eval_item_make_bench (const KsEvalItem *item, gboolean forced);
+/* Every answer stands in the file already, for this cell. */
+gboolean ks_eval_item_is_done (const KsEvalItem *item, const KsEvalCell *cell, gboolean forced,
                                const KsEvalRunFile *file);
 
 /* At most n items (0 = all), whole groups only, drawn by seed and left in their order. */

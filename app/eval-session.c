@@ -360,8 +360,7 @@ force (KsEvalSession *session, const KsEvalTurn *turn, KsEvalRow *row, GError **
 static KsEvalRow *
 make_row (KsEvalSession *session, const KsEvalItem *item, const KsEvalTurn *turn)
 {
-  g_autofree char *bench =
-      session->ask->forced ? g_strconcat (item->bench, "-forced", NULL) : g_strdup (item->bench);
+  g_autofree char *bench = ks_eval_item_make_bench (item, session->ask->forced);
   KsEvalRow *row = ks_eval_row_new (&session->cell, bench, item->part, item->id, session->turn);
 
   row->group = g_strdup (item->group);

@@ -1,0 +1,100 @@
+/* cli-eval.c - keepsake-cli eval: its command table and what the commands share. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "app/cli-eval.h"
+
+#include "app/ks-data-dir.h"
+#include "app/ks-error.h"
+
+#include <string.h>
+
+static const CliCommand commands[] = {
+    {"run", "ask the questions of a benchmark, policy by policy, into a run file",
+     cli_eval_run_main},
+    {"score", "score run files; no model is needed", cli_eval_score_main},
+    {"judge", "write what a judge is to read of MMDU, and read what it replied",
+     cli_eval_judge_main},
+};
+
+static const char help[] =
+    "Benchmarks: aime, mathvision, mme, mmdu, textvqa, from files that you have; nothing is\n"
+    "fetched. Tests that need no data: needle, needle-keys, needle-all, needle-values,\n"
+    "needle-queries, tracking, common-words, frequent-words, turns.\n\n"
+    "Examples:\n"
+    "  keepsake-cli eval run needle --lengths 1024,4096 --entries 128,512 --out needle.jsonl\n"
+    "  keepsake-cli eval run mme --data MME_release --mmproj tower.gguf --out mme.jsonl\n"
+    "  keepsake-cli eval score needle.jsonl mme.jsonl --scorer harness\n";
+
+int
+cli_eval_main (char **args)
+{
+  return cli_run_subcommand ("eval", commands, G_N_ELEMENTS (commands), args, help);
+}
+
+void
+cli_eval_data_add (CliEvalData *data, GOptionContext *context)
+{
+  const GOptionEntry entries[] = {
+      {"data", 'd', 0, G_OPTION_ARG_FILENAME, &data->data,
+       "the benchmark's file (.json, .jsonl, .tsv) or folder", "PATH"},
+      {"pictures", 0, 0, G_OPTION_ARG_FILENAME, &data->pictures,
+       "folder of its pictures (default: where the release has them)", "FOLDER"},
+      {"ocr-file", 0, 0, G_OPTION_ARG_FILENAME, &data->ocr,
+       "TextVQA: the file with the words of the pictures, for the wording 'ocr'", "FILE"},
+      {"templates", 0, 0, G_OPTION_ARG_FILENAME, &data->templates,
+       "folder with wordings of your own, BENCH.txt (default: those that come with the program)",
+       "FOLDER"},
+      {"template", 0, 0, G_OPTION_ARG_STRING, &data->wording,
+       "which wording of the file (default: its first)", "NAME"},
+      {NULL, 0, 0, 0, NULL, NULL, NULL}};
+
+  g_option_context_add_main_entries (context, entries, NULL);
+}
+
+void
+cli_eval_data_clear (CliEvalData *data)
+{
+  g_free (data->data);
+  g_free (data->pictures);
+  g_free (data->ocr);
+  g_free (data->templates);
+  g_free (data->wording);
+}
+
+GPtrArray *
+cli_eval_data_load (const CliEvalData *data, const char *bench, GError **error)
+{
+  KsEvalLoadOptions options = {.data = data->data, .pictures = data->pictures, .ocr = data->ocr};
+
+  if (data->data != NULL)
+    return ks_eval_load (bench, &options, error);
+  g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_USAGE, "%s needs its files: name them with --data",
+               bench);
+  return NULL;
+}
+
+char *
+cli_eval_data_find_template (const CliEvalData *data, const char *name)
+{
+  g_autofree char *own = ks_data_dir_dup (), *file = g_strconcat (name, ".txt", NULL);
+
+  return data->templates != NULL ? g_build_filename (data->templates, file, NULL)
+                                 : g_build_filename (own, "eval", file, NULL);
+}
+
+char *
+cli_eval_describe (const KsEvalCell *cell)
+{
+  GString *text = g_string_new (cell->policy);
+
+  if (cell->entries > 0)
+    g_string_append_printf (text, " %" G_GUINT64_FORMAT, cell->entries);
+  if (strcmp (cell->budget, "text") == 0)
+    g_string_append (text, " + text");
+  if (strcmp (cell->mode, "chunked") != 0)
+    g_string_append_printf (text, " %s", cell->mode);
+  if (cell->question[0] != '\0')
+    g_string_append_printf (text, " (%s)", cell->question);
+  if (cell->seed != 0)
+    g_string_append_printf (text, " seed %" G_GUINT64_FORMAT, cell->seed);
+  return g_string_free (text, FALSE);
+}

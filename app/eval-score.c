@@ -201,11 +201,63 @@ score_row (Scoring *scoring, GError **error)
   return scorers[find_scorer (row->bench)].score (scoring, error);
 }
 
+/* --- agreement --- */
+
+static char *
+make_place (const KsEvalRow *row)
+{
+  return g_strdup_printf ("%s\n%s\n%u\n%s", row->bench, row->id, row->turn, row->cell.question);
+}
+
+static gboolean
+keeps_all (const KsEvalRow *row)
+{
+  return g_str_has_suffix (row->bench, "-forced") && row->cell.entries == 0;
+}
+
+/* Picks of references that were read: the part of positions where the full cache picks the same. */
+static double
+compare_picks (const char *a, const char *b)
+{
+  g_auto (GStrv) left = g_strsplit (a, " ", -1), right = g_strsplit (b, " ", -1);
+  guint n = 0, n_same = 0;
+
+  for (; left[n] != NULL && right[n] != NULL; n++)
+    n_same += strcmp (left[n], right[n]) == 0;
+  return n > 0 ? (double)n_same / n : 0;
+}
+
+static void
+add_agreement (Scoring *scoring, GHashTable *full)
+{
+  const KsEvalRow *row = scoring->row;
+  g_autofree char *place = make_place (row);
+  const KsEvalRow *other = g_hash_table_lookup (full, place);
+
+  if (other != NULL && other != row && g_str_has_suffix (row->bench, "-forced"))
+    add_score (scoring, "agreement", compare_picks (row->prediction, other->prediction));
+}
+
+static GHashTable *
+find_full (const GPtrArray *rows)
+{
+  GHashTable *full = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+
+  for (guint i = 0; i < rows->len; i++) {
+    KsEvalRow *row = g_ptr_array_index (rows, i);
+
+    if (keeps_all (row))
+      g_hash_table_insert (full, make_place (row), row);
+  }
+  return full;
+}
+
 GArray *
 ks_eval_score_rows (const GPtrArray *rows, KsEvalScorer scorer, GError **error)
 {
   g_autoptr (GArray) scores = g_array_new (FALSE, TRUE, sizeof (KsEvalScore));
   g_autoptr (GHashTable) pictures = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
+  g_autoptr (GHashTable) full = find_full (rows);
 
   for (guint i = 0; i < rows->len; i++) {
     Scoring scoring = {.row = g_ptr_array_index (rows, i),
@@ -215,6 +267,7 @@ ks_eval_score_rows (const GPtrArray *rows, KsEvalScorer scorer, GError **error)
 
     if (!score_row (&scoring, error))
       return NULL;
+    add_agreement (&scoring, full);
   }
   return g_steal_pointer (&scores);
 }

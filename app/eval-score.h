@@ -21,8 +21,9 @@ const char *const *ks_eval_get_metrics (const char *bench);
 
 /* Scores of all rows, in their order: its metrics, and every measured value under its own name
  * ("nll" with "n_scored" gives "loss" besides).  MME: "pair" stands with the second question of a
- * picture.  A row without references, or one that does not suit its bench, is an error.
- * (of KsEvalScore, which borrow from the rows; transfer full) */
+ * picture; "agreement" with rows of "-forced" where the file has the full cache's.  A row without
+ * references, or one that does not suit its bench, is an error. (of KsEvalScore, which borrow from
+ * the rows; transfer full) */
 GArray *ks_eval_score_rows (const GPtrArray *rows, KsEvalScorer scorer, GError **error);
 
 /* Fills in part, group, references and options of rows that lack them, by bench, id and turn. */

@@ -173,11 +173,13 @@ test_mme (Fixture *f, gconstpointer data)
   g_autoptr (GPtrArray) items = NULL, table = NULL;
 
   write_file (f, "r/count/0001.jpg", "x");
-  write_file (
-      f, "r/count/0001.txt",
-      "Two cups? Please answer yes or no.\tYes\nThree cups? Please answer yes or no.\tNo\n");
+  write_file (f, "r/count/0001.txt",
+              "Two cups? Please answer yes or no.\t"
+              "Yes\nThree cups? Please answer yes or no.\tNo\n");
   write_file (f, "r/OCR/images/a.png", "x");
-  write_file (f, "r/OCR/questions_answers_YN/a.txt", "Is it stop?\tYes\r\nIs it go?\tNo\r\n");
+  write_file (f, "r/OCR/questions_answers_YN/a.txt",
+              "Is it stop?\t"
+              "Yes\r\nIs it go?\tNo\r\n");
   items = load (f, "mme", "r");
   g_assert_cmpuint (items->len, ==, 4);
   g_assert_cmpstr (get_item (items, 0)->id, ==, "count/0001#1");
@@ -190,8 +192,10 @@ test_mme (Fixture *f, gconstpointer data)
 
   write_file (f, "t.tsv",
               "index\timage\tquestion\tanswer\tcategory\timage_path\n"
-              "0\t" PICTURE_A "\tA?\tYes\tcount\tcount/1.jpg\n"
-              "1\t" PICTURE_B "\tB?\tYes\tcolor\tcolor/1.jpg\n"
+              "0\t" PICTURE_A "\tA?\t"
+              "Yes\tcount\tcount/1.jpg\n"
+              "1\t" PICTURE_B "\tB?\t"
+              "Yes\tcolor\tcolor/1.jpg\n"
               "2\t0\tC?\tNo\tcount\tcount/1.jpg\n");
   table = load (f, "mme", "t.tsv");
   g_assert_cmpuint (table->len, ==, 3);
@@ -290,7 +294,7 @@ test_template (Fixture *f, gconstpointer data)
   g_autoptr (GError) error = NULL;
 
   write_file (f, "t.txt",
-              "# a note\n[a]\nFirst {image}then {question}\nin \\boxed{}.\n\n[b]\n{no}\n");
+              "# a note\n[a]\nFirst {image}then {question}\nso \\boxed{}.\n\n[b]\n{no}\n");
   first = ks_eval_template_load (path, NULL, NULL);
   second = ks_eval_template_load (path, "b", NULL);
   g_assert_cmpstr (ks_eval_template_get_name (first), ==, "a");
@@ -298,7 +302,7 @@ test_template (Fixture *f, gconstpointer data)
   g_assert_false (ks_eval_template_fill (second, item, &error));
   g_assert_nonnull (strstr (error->message, "{no}"));
   g_assert_true (ks_eval_template_fill (first, item, NULL));
-  g_assert_cmpstr (turn->text, ==, "First then Q?\nin \\boxed{}.");
+  g_assert_cmpstr (turn->text, ==, "First then Q?\nso \\boxed{}.");
   g_assert_cmpuint (picture->at, ==, 6);
   g_clear_error (&error);
   none = ks_eval_template_load (path, "c", &error);

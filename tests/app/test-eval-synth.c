@@ -61,7 +61,7 @@ test_kinds (void)
 
     g_assert_cmpstr (told, ==, again);
     g_assert_cmpuint (n_word + ks_eval_synth_get_reserve (kind), <=, 1500);
-    g_assert_cmpuint (n_word, >, 700);
+    g_assert_cmpuint (n_word, >, 500);
     for (guint t = 0; t < a->turns->len; t++) {
       const KsEvalTurn *turn = g_ptr_array_index (a->turns, t);
 

@@ -42,14 +42,15 @@ attend_reference(const shape *s, uint32_t i, uint32_t head, double *out, double 
     l[j] = s->biased ? age * s->beta[j * s->n_kv_head + g] : 0;
     for (uint32_t d = 0; d < s->k_dim; d++)
       l[j] += q[d] * k[d] * SCALE;
-    sum += exp(l[j]);
+    l[j] = exp(l[j]);
+    sum += l[j];
   }
   for (uint32_t d = 0; d < s->v_dim; d++) {
     const double *v = s->v + (size_t)g * s->v_dim + d;
     double y = 0;
 
     for (uint32_t j = s->first[i]; j <= s->last[i] && j < N_TOK; j++)
-      y += exp(l[j]) / sum * v[j * row_floats(s->n_kv_head, s->v_dim)];
+      y += l[j] / sum * v[j * row_floats(s->n_kv_head, s->v_dim)];
     if (out != NULL)
       out[d] = y;
     loss += y * s->c[((size_t)i * s->n_head + head) * s->v_dim + d];

@@ -8,14 +8,16 @@
  * Threads: kernels run on all members. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-matmul-internal.h"
+#include "engine/cpu-share-internal.h"
 
 #include <assert.h>
 #include <string.h>
 
-#define STRIP_COLS ((size_t)64)          /* a multiple of every panel_rows */
+#define STRIP_COLS ((size_t)128)         /* a multiple of every panel_rows */
 #define PANELS_FLOATS ((size_t)32 << 10) /* unpacked at a time: they stay in the L2 cache */
 #define BLOCK_ROWS ((size_t)256)         /* of them, at most: one panel stays in the L1 cache */
 #define LEAST_TOK ((size_t)96)           /* tokens that are worth unpacking a strip once more */
+#define ROWS_AHEAD ((size_t)12)          /* asked for while others are unpacked */
 #define TILES_PER_GROUP ((size_t)16)     /* tiles whose inputs stay in the L2 cache */
 
 /* How an operation is cut; only the units depend on the number of members. */
@@ -78,6 +80,9 @@ fill_panels(const ks_cpu_matmul_fns *fns, const ks_weight *w, size_t col, size_t
 
   memset(one + n_col, 0, (n_panel * width - n_col) * sizeof(*one));
   for (size_t r = 0; r < n_row; r++) {
+    /* A few blocks of each row lie too far apart for the processor to guess them. */
+    ks_cpu_ask_ahead(at + (r + ROWS_AHEAD < n_row ? r + ROWS_AHEAD : r) * w->row_bytes,
+                     (n_col + info->block_elems - 1) / info->block_elems * info->block_bytes);
     fns->unpack[w->dtype](w->dtype, at + r * w->row_bytes, one, n_col);
     for (size_t p = 0; p < n_panel; p++)
       memcpy(panels + (p * n_row + r) * width, one + p * width, width * sizeof(*one));

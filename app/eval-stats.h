@@ -1,7 +1,7 @@
 /* eval-stats.h - means with their uncertainty: Wilson's interval of a share, intervals by drawing
  * items anew (bootstrap), and two policies compared on the same items.
  * All intervals are of 95 %.  Draws come from a generator of our own with a fixed seed: the same
- * scores give the same intervals everywhere.  Source: docs/method.md, section 11.  Threads: pure
+ * scores give the same intervals everywhere.  Source: docs/comparing.md.  Threads: pure
  * functions. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once

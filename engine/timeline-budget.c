@@ -468,6 +468,7 @@ ks_timeline_set_policy(ks_timeline *tl, const ks_evict_params *params, ks_error 
                      "the model is loaded",
                      ks_policy_get_name(params->policy), n_aux, n_aux == 1 ? "" : "s");
   }
+  tl->probe.queries = 0; /* a policy's own ring may go */
   return ks_evict_set_params(tl->evict, params, err);
 }
 

@@ -9,6 +9,14 @@ KS_BEGIN_DECLS
 
 #define KS_POS_BLOCK 1024u /* positions read from a stream at a time */
 
+/* The queries of the last token, for ks_timeline_read_attention. */
+typedef struct ks_probe {
+  ks_dptr own;           /* [n_layer, n_head * k_dim]; 0 = not wanted */
+  ks_dptr queries;       /* where the last pass noted them, 0 = nowhere */
+  uint32_t n_slot, slot; /* of the ring they are in */
+  uint32_t first_local;  /* what the token saw in layers with a window */
+} ks_probe;
+
 struct ks_timeline {
   ks_alloc *alloc;
   ks_timeline_params params; /* evict inside is unused: the evict object has the present one */
@@ -46,6 +54,7 @@ struct ks_timeline {
   uint64_t by_modality[KS_N_MODALITY];
   uint64_t n_evicted, n_eviction_runs;
   uint64_t n_entries_peak, n_pages_peak;
+  ks_probe probe;
   uint32_t since_evict; /* tokens since entries were last looked at by the policy */
 };
 
@@ -86,6 +95,11 @@ uint32_t ks_timeline_cut_visuals(const ks_timeline *tl, const ks_eval_call *call
 /* The whole grid of pictures of which this pass had tokens and others are left out; after they were
  * counted. */
 void ks_timeline_note_grids(ks_timeline *tl, const ks_eval_call *call, uint32_t begin, uint32_t n);
+/* timeline-probe.c */
+void ks_timeline_begin_probe(ks_timeline *tl, ks_pass_watch *watch);
+void ks_timeline_end_probe(ks_timeline *tl, const ks_pass_watch *watch, uint32_t last,
+                           uint32_t first_local);
+void ks_timeline_free_probe(ks_timeline *tl);
 
 /* timeline-budget.c */
 /* A prompt is read as a whole, then cut once. */

@@ -116,6 +116,7 @@ ks_timeline_free(ks_timeline *tl)
   if (tl == NULL)
     return;
   ks_graph_free(tl->graph);
+  ks_timeline_free_probe(tl);
   ks_evict_free(tl->evict);
   ks_kv_table_free(tl->table);
   ks_mem_free(tl->tokens);
@@ -152,6 +153,7 @@ ks_timeline_reset(ks_timeline *tl)
   tl->n_entries_peak = tl->n_pages_peak = 0;
   tl->since_evict = 0;
   ks_evict_forget_queries(tl->evict);
+  tl->probe.queries = 0;
   memset(tl->by_modality, 0, sizeof(tl->by_modality));
   if (tl->turn_capacity > 0) {
     memset(tl->by_turn, 0, tl->turn_capacity * sizeof(*tl->by_turn));
@@ -331,6 +333,7 @@ run_pass(ks_timeline *tl, const ks_eval_call *call, uint32_t begin, uint32_t n, 
     st = ks_kv_table_reserve(tl->table, n, err);
   if (st != KS_OK)
     return st;
+  ks_timeline_begin_probe(tl, &watch);
   rope_next = prepare_pass(tl, call, begin, n);
   st = ks_graph_run(tl->graph, &in, tl->table, hooks != NULL ? hooks->stop : NULL,
                     hooks != NULL ? hooks->user : NULL, err);
@@ -342,6 +345,7 @@ run_pass(ks_timeline *tl, const ks_eval_call *call, uint32_t begin, uint32_t n, 
   }
   ks_kv_table_commit(tl->table, n);
   tl->seen += n;
+  ks_timeline_end_probe(tl, &watch, tl->seen - 1, tl->first_local[n - 1]);
   tl->since_evict += n;
   tl->rope_next = rope_next;
   ks_timeline_count_new(tl, n);

@@ -205,6 +205,16 @@ typedef void (*ks_survivor_fn)(void *user, uint32_t layer, uint32_t head, uint32
 /* Which entries survive, read from the pages: for heat maps and checks, not for every frame. */
 KS_CHECK ks_status ks_timeline_read_survivors(const ks_timeline *tl, uint32_t begin, uint32_t end,
                                               ks_survivor_fn fn, void *user, ks_error *err);
+/* From now on every pass notes the queries of its last token, so that its attention can be looked
+ * at; false gives the room back. */
+KS_CHECK ks_status ks_timeline_note_queries(ks_timeline *tl, bool wanted, ks_error *err);
+/* What the last token attends to among the entries that live now: for each of the stream's
+ * (by_stream of ks_kv_stats tells how many), in their order, the softmax weight (mean over the
+ * query heads of the KV head; they add up to 1) and its sequence index.  Recomputed on the host
+ * from the cached keys: for diagnostics.  KS_ERR_ARG when the last pass noted nothing. */
+KS_CHECK ks_status ks_timeline_read_attention(const ks_timeline *tl, uint32_t layer, uint32_t head,
+                                              double *out_weights, uint32_t *out_pos,
+                                              ks_error *err);
 /* Pool checker and the timeline's own counts; for asserts and tests. */
 bool ks_timeline_check(const ks_timeline *tl);
 

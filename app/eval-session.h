@@ -10,7 +10,7 @@
 
 G_BEGIN_DECLS
 
-/* "name", or "name:option=value:...", with the options pin-first, pin-last, lookahead, floor: as it
+/* "name", or "name:option=value:...", as it
  * stands in a cell.  mode: the cell's.  KS_APP_ERROR_USAGE says what is wrong. */
 gboolean ks_eval_policy_parse (const char *text, const char *mode, ks_evict_params *out,
                                GError **error);

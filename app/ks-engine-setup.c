@@ -320,6 +320,7 @@ open_pool (KsEngineSetup *setup, const KsEngineOptions *options, GError **error)
       .v_dim = shape->v_dim,
       .kv_dtype = options->kv_dtype,
       .page_entries = options->page_entries > 0 ? options->page_entries : DEFAULT_PAGE_ENTRIES,
+      .n_aux = ks_policy_get_n_aux (setup->evict.policy),
   };
   if (!ks_error_check (ks_kv_layout_init (&setup->layout, &err), &err, error))
     return FALSE;

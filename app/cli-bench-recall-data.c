@@ -119,6 +119,7 @@ add_fact (BenchRecallPrompt *prompt, Random *random, const Subjects *subjects, g
 
   g_string_append (text, statement);
   if (is_asked (prompt, n_ask, i, &number)) {
+    question.statement = g_steal_pointer (&statement);
     question.question = fill (kind->question, subject, value);
     question.value = value;
     g_array_append_val (prompt->questions, question);
@@ -139,6 +140,7 @@ clear_question (gpointer data)
 {
   BenchRecallQuestion *question = data;
 
+  g_free (question->statement);
   g_free (question->question);
   g_free (question->value);
 }

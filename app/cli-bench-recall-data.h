@@ -11,6 +11,7 @@ G_BEGIN_DECLS
 #define BENCH_RECALL_MAX_FACTS 24u
 
 typedef struct {
+  char *statement;        /* the fact as it stands in the text */
   char *question, *value; /* a right answer contains the value */
   guint fact_at;          /* which fact is asked for, from 0 */
 } BenchRecallQuestion;

@@ -18,6 +18,8 @@ static const CliCommand commands[] = {
     {"perplexity", "how well a text is foreseen, in exact and fast arithmetic",
      cli_bench_perplexity_main},
     {"recall", "questions about facts in other text, policy by policy", cli_bench_recall_main},
+    {"context", "speed and memory as the context grows, policy by policy", cli_bench_context_main},
+    {"dilution", "attention on the evidence as the context grows", cli_bench_dilution_main},
 };
 
 static const char help[] = "Without a command: speed.\n\n"

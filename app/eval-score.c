@@ -8,6 +8,7 @@
 #include "app/eval-overlap.h"
 #include "app/eval-synth.h"
 #include "app/eval-textvqa.h"
+#include "app/eval-visual.h"
 #include "app/ks-error.h"
 
 #include <math.h>
@@ -132,6 +133,19 @@ score_recall (Scoring *scoring, GError **error)
   return TRUE;
 }
 
+static gboolean
+score_visual (Scoring *scoring, GError **error)
+{
+  const char *kind = scoring->row->bench;
+  const char *const *metrics = ks_eval_visual_get_metrics (kind);
+
+  for (guint i = 0; metrics[i] != NULL; i++)
+    add_score (scoring, metrics[i],
+               ks_eval_visual_score (kind, metrics[i], scoring->text,
+                                     (const char *const *)scoring->row->expect));
+  return TRUE;
+}
+
 static const struct {
   const char *bench;
   gboolean (*score) (Scoring *, GError **);
@@ -164,6 +178,8 @@ ks_eval_scorer_get_name (KsEvalScorer scorer)
 const char *const *
 ks_eval_get_metrics (const char *bench)
 {
+  if (ks_eval_visual_is_kind (bench))
+    return ks_eval_visual_get_metrics (bench);
   return scorers[find_scorer (bench)].metrics;
 }
 
@@ -198,6 +214,8 @@ score_row (Scoring *scoring, GError **error)
   if (scoring->scorer == KS_EVAL_HARNESS)
     answer = ks_eval_reasoning_answer (row->prediction);
   scoring->text = answer != NULL ? answer : row->prediction;
+  if (ks_eval_visual_is_kind (row->bench))
+    return score_visual (scoring, error);
   return scorers[find_scorer (row->bench)].score (scoring, error);
 }
 

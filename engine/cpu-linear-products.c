@@ -161,6 +161,35 @@ fill_panels(const ks_linear *l, const ks_weight *w, const ks_linear_unit *unit, 
   }
 }
 
+/* Rows behind a unit, which its member most often unpacks next: asked for bit by bit while tiles
+ * are multiplied, since a unit's first read of its rows would wait for the memory. */
+typedef struct ahead {
+  const unsigned char *at, *end;
+  size_t step;
+} ahead;
+
+static ahead
+ahead_begin(const ks_weight *w, const ks_linear_unit *unit, size_t n_tile)
+{
+  const size_t next = unit->row0 + unit->n_row, left = w->n_out - next;
+  ahead a = {.at = row_at(w, next, 0)};
+  const size_t n_bytes = (left < unit->n_row ? left : unit->n_row) * w->row_bytes;
+
+  a.end = a.at + (w->packed != 0 ? 0 : n_bytes);
+  a.step = (n_bytes / (n_tile > 0 ? n_tile : 1) + 64) / 64 * 64;
+  return a;
+}
+
+static void
+ahead_ask(ahead *a)
+{
+  const unsigned char *stop = (size_t)(a->end - a->at) > a->step ? a->at + a->step : a->end;
+
+  for (; a->at < stop; a->at += 64)
+    __builtin_prefetch(a->at, 0, 2); /* into the L2 cache: the L1 holds a panel */
+  a->at = a->at < a->end ? a->at : a->end;
+}
+
 static void
 multiply_panels(const ks_linear *l, const ks_weight *w, const ks_linear_unit *unit, size_t t0,
                 size_t n_tok, ks_linear_out out)
@@ -170,6 +199,10 @@ multiply_panels(const ks_linear *l, const ks_weight *w, const ks_linear_unit *un
   const size_t group = (size_t)fns->tile_tok * TILES_PER_GROUP;
   const float *x = (const float *)ks_cpu_ptr(l->op->x) + t0 * stride;
   float *panels = (float *)(void *)(l->scratch + l->plan.panels_at);
+  ahead next = ahead_begin(w, unit,
+                           (n_tok + fns->tile_tok - 1) / fns->tile_tok *
+                               ((unit->n_row + fns->panel_rows - 1) / fns->panel_rows) *
+                               ((w->n_in + l->plan.panel_k - 1) / l->plan.panel_k));
 
   for (size_t k = 0; k < w->n_in; k += l->plan.panel_k) {
     size_t n_k = w->n_in - k < l->plan.panel_k ? w->n_in - k : l->plan.panel_k;
@@ -182,6 +215,7 @@ multiply_panels(const ks_linear *l, const ks_weight *w, const ks_linear_unit *un
         for (size_t t = g; t < g_end; t += fns->tile_tok) {
           size_t n = g_end - t < fns->tile_tok ? g_end - t : fns->tile_tok;
 
+          ahead_ask(&next);
           fns->multiply_tile(panels + r * n_k, n_k, x + t * stride + k, stride, n,
                              out.c + t * out.stride + r, out.stride, out.add || k > 0);
         }

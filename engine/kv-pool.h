@@ -56,6 +56,9 @@ uint32_t ks_kv_table_count_needed(const ks_kv_table *table, uint32_t n_new);
 /* Takes pages so that n_new entries can be appended to every stream.  KS_ERR_BUDGET when the pool
  * has not enough free pages: nothing was taken then. */
 KS_CHECK ks_status ks_kv_table_reserve(ks_kv_table *table, uint32_t n_new, ks_error *err);
+/* Takes pages for n_entry[s] entries of every stream of a table that has none; they are live at
+ * once, what stands in them is the caller's to write.  KS_ERR_BUDGET: nothing was taken. */
+KS_CHECK ks_status ks_kv_table_fill(ks_kv_table *table, const uint32_t *n_entry, ks_error *err);
 /* The step is over: n_new entries became live in every stream. */
 void ks_kv_table_commit(ks_kv_table *table, uint32_t n_new);
 /* The step failed or an eviction shortened the streams: sets lengths ([n_stream], each <= the

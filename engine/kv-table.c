@@ -111,55 +111,77 @@ ks_kv_table_count_needed(const ks_kv_table *table, uint32_t n_new)
   return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
 
-/* Room in the page list of every stream, doubled so that growing stays cheap. */
+/* Room in the page list of a stream, doubled so that growing stays cheap. */
 static ks_status
-grow_lists(ks_kv_table *table, uint32_t n_new, ks_error *err)
+grow_list(ks_kv_table *table, ks_kv_stream *stream, uint32_t n_new, ks_error *err)
 {
-  for (uint32_t s = 0; s < table->n_stream; s++) {
-    ks_kv_stream *stream = &table->streams[s];
-    const uint64_t need = stream->n_page + count_lacking(table, stream, n_new);
-    uint64_t capacity = stream->page_capacity == 0 ? 4 : stream->page_capacity;
-    uint32_t *pages;
+  const uint64_t need = stream->n_page + count_lacking(table, stream, n_new);
+  uint64_t capacity = stream->page_capacity == 0 ? 4 : stream->page_capacity;
+  uint32_t *pages;
 
-    if (need <= stream->page_capacity)
-      continue;
-    while (capacity < need)
-      capacity *= 2;
-    pages = ks_mem_resize(table->pool->alloc, KS_MEM_HOST, stream->pages, (size_t)capacity,
-                          sizeof(*pages));
-    if (pages == NULL)
-      return ks_fail(err, KS_ERR_NOMEM, "not enough memory for the page lists");
-    stream->pages = pages;
-    stream->page_capacity = (uint32_t)capacity;
-  }
+  if (need <= stream->page_capacity)
+    return KS_OK;
+  while (capacity < need)
+    capacity *= 2;
+  pages = ks_mem_resize(table->pool->alloc, KS_MEM_HOST, stream->pages, (size_t)capacity,
+                        sizeof(*pages));
+  if (pages == NULL)
+    return ks_fail(err, KS_ERR_NOMEM, "not enough memory for the page lists");
+  stream->pages = pages;
+  stream->page_capacity = (uint32_t)capacity;
   return KS_OK;
+}
+
+static void
+take_lacking(ks_kv_table *table, ks_kv_stream *stream, uint32_t n_new)
+{
+  for (uint64_t n = count_lacking(table, stream, n_new); n > 0; n--) {
+    stream->pages[stream->n_page++] = ks_kv_pool_take(table->pool);
+    table->n_page++;
+  }
+}
+
+static ks_status
+make_free(ks_kv_pool *pool, uint64_t need, ks_error *err)
+{
+  if (need <= pool->budget_pages - pool->used_pages)
+    return ks_kv_pool_make_free(pool, (uint32_t)need, err);
+  return ks_fail(err, KS_ERR_BUDGET,
+                 "%llu more pages are needed; %u of %u pages of the memory budget are free",
+                 (unsigned long long)need, pool->budget_pages - pool->used_pages,
+                 pool->budget_pages);
 }
 
 ks_status
 ks_kv_table_reserve(ks_kv_table *table, uint32_t n_new, ks_error *err)
 {
-  ks_kv_pool *pool = table->pool;
-  const uint32_t need = ks_kv_table_count_needed(table, n_new);
+  ks_status st = make_free(table->pool, ks_kv_table_count_needed(table, n_new), err);
+
+  for (uint32_t s = 0; s < table->n_stream && st == KS_OK; s++)
+    st = grow_list(table, &table->streams[s], n_new, err);
+  for (uint32_t s = 0; s < table->n_stream && st == KS_OK; s++)
+    take_lacking(table, &table->streams[s], n_new);
+  return st;
+}
+
+ks_status
+ks_kv_table_fill(ks_kv_table *table, const uint32_t *n_entry, ks_error *err)
+{
+  uint64_t need = 0;
   ks_status st;
 
-  if (need > pool->budget_pages - pool->used_pages)
-    return ks_fail(err, KS_ERR_BUDGET,
-                   "%u more tokens need %u pages; %u of %u pages of the memory budget are free",
-                   n_new, need, pool->budget_pages - pool->used_pages, pool->budget_pages);
-  st = grow_lists(table, n_new, err);
-  if (st == KS_OK)
-    st = ks_kv_pool_make_free(pool, need, err);
-  if (st != KS_OK)
-    return st;
-  for (uint32_t s = 0; s < table->n_stream; s++) {
-    ks_kv_stream *stream = &table->streams[s];
-
-    for (uint64_t n = count_lacking(table, stream, n_new); n > 0; n--) {
-      stream->pages[stream->n_page++] = ks_kv_pool_take(pool);
-      table->n_page++;
-    }
+  assert(table->n_page == 0);
+  for (uint32_t s = 0; s < table->n_stream; s++)
+    need += count_lacking(table, &table->streams[s], n_entry[s]);
+  st = make_free(table->pool, need, err);
+  for (uint32_t s = 0; s < table->n_stream && st == KS_OK; s++)
+    st = grow_list(table, &table->streams[s], n_entry[s], err);
+  for (uint32_t s = 0; s < table->n_stream && st == KS_OK; s++) {
+    take_lacking(table, &table->streams[s], n_entry[s]);
+    table->streams[s].n_entry = n_entry[s];
+    table->n_entry += n_entry[s];
   }
-  return KS_OK;
+  return st;
 }
 
 void

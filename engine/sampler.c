@@ -209,6 +209,19 @@ ks_sampler_reset(ks_sampler *s, uint64_t seed)
   seed_generator(s, seed);
 }
 
+void
+ks_sampler_get_state(const ks_sampler *s, uint64_t out_state[2])
+{
+  out_state[0] = s->state.hi;
+  out_state[1] = s->state.lo;
+}
+
+void
+ks_sampler_set_state(ks_sampler *s, const uint64_t state[2])
+{
+  s->state = (u128){state[0], state[1]};
+}
+
 /* ---- candidates ---- */
 
 /* A candidate as one number: the larger one stands before the other.  Minus zero is zero. */

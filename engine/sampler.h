@@ -39,6 +39,9 @@ ks_token ks_sampler_pick_wanted(ks_sampler *s);
  */
 void ks_sampler_accept(ks_sampler *s, ks_token id);
 void ks_sampler_reset(ks_sampler *s, uint64_t seed);
+/* Where its draws stand, to go on from there later; set leaves what was accepted alone. */
+void ks_sampler_get_state(const ks_sampler *s, uint64_t out_state[2]);
+void ks_sampler_set_state(ks_sampler *s, const uint64_t state[2]);
 
 /* Turns pieces into text that is safe to show: holds back an unfinished UTF-8 sequence and anything
  * that may be the beginning of a stop string. */
@@ -52,6 +55,8 @@ void ks_text_stream_free(ks_text_stream *stream);
 KS_CHECK ks_status ks_text_stream_push(ks_text_stream *stream, const char *piece, size_t n,
                                        const char **out_text, size_t *out_n, bool *out_stopped,
                                        ks_error *err);
+/* What is held back now: pushed into a new stream with the same stop strings it is so again. */
+const char *ks_text_stream_get_held(const ks_text_stream *stream, size_t *out_n);
 /* What was held back, at the end of an answer; broken bytes come out as U+FFFD. */
 KS_CHECK ks_status ks_text_stream_finish(ks_text_stream *stream, const char **out_text,
                                          size_t *out_n, ks_error *err);

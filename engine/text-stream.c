@@ -172,6 +172,13 @@ ks_text_stream_push(ks_text_stream *stream, const char *piece, size_t n, const c
   return KS_OK;
 }
 
+const char *
+ks_text_stream_get_held(const ks_text_stream *stream, size_t *out_n)
+{
+  *out_n = stream->held.n;
+  return stream->held.data;
+}
+
 ks_status
 ks_text_stream_finish(ks_text_stream *stream, const char **out_text, size_t *out_n, ks_error *err)
 {

@@ -286,6 +286,7 @@ ks_timeline_evict_to(ks_timeline *tl, uint64_t n_keep, const ks_timeline_hooks *
     return st;
   tl->n_evicted += event.n_before - event.n_after;
   tl->n_eviction_runs++;
+  tl->least_keep = n_keep < tl->least_keep ? n_keep : tl->least_keep;
   st = ks_timeline_recount(tl, err);
   if (st == KS_OK && hooks != NULL && hooks->evicted != NULL)
     hooks->evicted(hooks->user, &event, tl->table);

@@ -1,5 +1,6 @@
 /* timeline-internal.h - the timeline's state, shared by timeline.c (passes), timeline-visual.c
- * (pictures in them), timeline-budget.c (room, pins, evictions) and timeline-stats.c (counts). */
+ * (pictures in them), timeline-remap.c (positions beyond the trained length), timeline-budget.c
+ * (room, pins, evictions), timeline-stats.c (counts) and the snapshots. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -56,6 +57,9 @@ struct ks_timeline {
   uint64_t n_entries_peak, n_pages_peak;
   ks_probe probe;
   uint32_t since_evict; /* tokens since entries were last looked at by the policy */
+  uint64_t least_keep; /* smallest K to which entries were cut; UINT64_MAX = never */
+  uint32_t n_remap;
+  int32_t remap_from; /* position before which another re-map would gain too little */
 };
 
 /* What one eval was called with. */
@@ -101,6 +105,15 @@ void ks_timeline_end_probe(ks_timeline *tl, const ks_pass_watch *watch, uint32_t
                            uint32_t first_local);
 void ks_timeline_free_probe(ks_timeline *tl);
 
+/* Positions that a run with an origin takes at most behind it. */
+uint32_t ks_timeline_count_positions(const ks_visual_run *run);
+
+/* timeline-remap.c */
+/* Positions stay inside max_pos with the pass of tokens begin .. begin + n - 1: older ones are
+ * moved together where they would not. */
+KS_CHECK ks_status ks_timeline_make_positions(ks_timeline *tl, const ks_eval_call *call,
+                                              uint32_t begin, uint32_t n, ks_error *err);
+
 /* timeline-budget.c */
 /* A prompt is read as a whole, then cut once. */
 bool ks_timeline_is_faithful(const ks_timeline *tl);
@@ -125,6 +138,8 @@ uint32_t ks_timeline_first_above(const ks_timeline *tl, uint32_t end, int64_t li
 KS_CHECK ks_status ks_timeline_reserve_counts(ks_timeline *tl, uint32_t n_run, ks_error *err);
 /* The last n tokens became live in every stream. */
 void ks_timeline_count_new(ks_timeline *tl, uint32_t n);
+/* Everything anew, from the tokens and from what lies in the pages: the timeline was read back. */
+KS_CHECK ks_status ks_timeline_count_anew(ks_timeline *tl, ks_error *err);
 /* After an eviction: counts anew from the positions in the pages. */
 KS_CHECK ks_status ks_timeline_recount(ks_timeline *tl, ks_error *err);
 

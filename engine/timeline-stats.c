@@ -154,6 +154,42 @@ ks_timeline_recount(ks_timeline *tl, ks_error *err)
   return KS_OK;
 }
 
+/* Pictures that the tokens make up, as count_visual tells them apart. */
+static uint32_t
+count_pictures(const ks_timeline *tl)
+{
+  const ks_token_info *last = NULL;
+  uint32_t n = 0;
+
+  for (uint32_t i = 0; i < tl->seen; i++) {
+    const ks_token_info *token = &tl->tokens[i];
+
+    if (token->modality != KS_MODALITY_IMAGE)
+      continue;
+    n += last == NULL || last->turn != token->turn || last->attachment != token->attachment;
+    last = token;
+  }
+  return n;
+}
+
+ks_status
+ks_timeline_count_anew(ks_timeline *tl, ks_error *err)
+{
+  const uint16_t turn = tl->turn;
+  ks_status st;
+
+  for (uint32_t i = 0; i < tl->seen; i++)
+    tl->turn = tl->tokens[i].turn > tl->turn ? tl->tokens[i].turn : tl->turn;
+  tl->n_turn = tl->n_picture = 0;
+  st = ks_timeline_reserve_counts(tl, count_pictures(tl), err);
+  tl->turn = turn;
+  if (st != KS_OK)
+    return st;
+  memset(tl->turn_tokens, 0, tl->turn_capacity * sizeof(*tl->turn_tokens));
+  ks_timeline_count_new(tl, tl->seen);
+  return ks_timeline_recount(tl, err);
+}
+
 const ks_picture_stats *
 ks_timeline_find_picture(const ks_timeline *tl, uint16_t turn, uint8_t attachment)
 {
@@ -211,6 +247,8 @@ ks_timeline_get_stats(const ks_timeline *tl, ks_kv_stats *out)
                     .n_pages_budget = ks_kv_pool_get_budget_pages(pool),
                     .page_entries = layout->page_entries,
                     .seen = tl->seen,
+                    .n_position = (uint32_t)tl->rope_next,
+                    .n_remap = tl->n_remap,
                     .n_layer = layout->n_layer,
                     .n_kv_head = layout->n_kv_head,
                     .n_turn = tl->n_turn,

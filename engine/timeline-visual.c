@@ -25,9 +25,8 @@ place_of(const ks_visual_run *run, uint32_t index)
 
 /* ---- checking ---- */
 
-/* Positions that a run with an origin takes at most behind it. */
-static uint32_t
-count_positions(const ks_visual_run *run)
+uint32_t
+ks_timeline_count_positions(const ks_visual_run *run)
 {
   const uint32_t side = run->grid_rows > run->grid_cols ? run->grid_rows : run->grid_cols;
 
@@ -121,7 +120,7 @@ check_runs(const ks_timeline *tl, const ks_eval_call *call, ks_error *err)
       return st;
     if (tl->has_axes && run->follows && !follows_frame(tl, call, i))
       return ks_fail(err, KS_ERR_ARG, "frame %u does not follow one of its video", i);
-    n_position += count_positions(run);
+    n_position += ks_timeline_count_positions(run);
   }
   if (n_position + (uint64_t)tl->rope_next > INT32_MAX)
     return ks_fail(err, KS_ERR_ARG, "a conversation cannot have more positions");
@@ -218,7 +217,7 @@ ks_timeline_place_visual(ks_timeline *tl, const ks_visual_run *run, uint32_t ind
     info.rope_t = origin + (int32_t)run->t_shift;
     info.rope_h = origin + (int32_t)row;
     info.rope_w = origin + (int32_t)col;
-    behind = origin + (int32_t)count_positions(run);
+    behind = origin + (int32_t)ks_timeline_count_positions(run);
     next = behind > next ? behind : next;
   } else {
     next++;

@@ -84,6 +84,7 @@ ks_timeline_new(ks_alloc *a, const ks_timeline_params *params, ks_timeline **out
   tl->alloc = a;
   tl->params = *params;
   tl->shape = ks_model_get_shape(params->model);
+  tl->least_keep = UINT64_MAX;
   tl->n_stream = tl->shape->n_layer * tl->shape->n_kv_head;
   tl->has_axes = tl->shape->rope.axis != 0;
   tl->sees_both_ways = tl->shape->arch == KS_ARCH_GEMMA3;
@@ -154,6 +155,9 @@ ks_timeline_reset(ks_timeline *tl)
   tl->since_evict = 0;
   ks_evict_forget_queries(tl->evict);
   tl->probe.queries = 0;
+  tl->least_keep = UINT64_MAX;
+  tl->n_remap = 0;
+  tl->remap_from = 0;
   memset(tl->by_modality, 0, sizeof(tl->by_modality));
   if (tl->turn_capacity > 0) {
     memset(tl->by_turn, 0, tl->turn_capacity * sizeof(*tl->by_turn));
@@ -401,6 +405,8 @@ run_call(ks_timeline *tl, const ks_eval_call *call, ks_error *err)
     st = ks_timeline_check_room(tl, &room, call->n - begin, hooks, err);
     if (st == KS_OK)
       st = evict_before(tl, &longer, n, is_prefill, hooks, err);
+    if (st == KS_OK)
+      st = ks_timeline_make_positions(tl, call, begin, n, err);
     if (st == KS_OK)
       st = run_pass(tl, call, begin, n, err);
     if (st != KS_OK)

@@ -65,6 +65,8 @@ typedef struct ks_timeline_params {
                            entries; 0 = always B */
   uint64_t n_keep;      /* K; 0 = as much as the pool's budget allows (bytes-to-entries rule) */
   bool force_evict;     /* sessions: true; traces of the method alone: false (trigger only) */
+  uint32_t max_pos; /* positions in use at most: where more would be needed, those of older tokens
+                       are moved together, down to half of it; 0 = positions run on */
   bool want_taps;
   uint32_t max_logit_rows; /* rows of one pass whose logits may be asked for, >= 1 */
 } ks_timeline_params;
@@ -185,6 +187,7 @@ typedef struct ks_kv_stats {
                                              reset: in the mode faithful more than the budget */
   uint32_t n_pages_used, n_pages_budget, page_entries;
   uint32_t seen, n_layer, n_kv_head, n_turn;
+  uint32_t n_position, n_remap; /* the next token's position; times that they were moved together */
   uint64_t by_modality[KS_N_MODALITY];
   const uint32_t *by_stream;   /* entries [n_layer, n_kv_head]; valid until the next call on tl */
   const uint64_t *by_turn;     /* entries [n_turn] */

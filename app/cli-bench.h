@@ -16,6 +16,8 @@ int cli_bench_perplexity_main (char **args);
 int cli_bench_recall_main (char **args);
 int cli_bench_context_main (char **args);
 int cli_bench_dilution_main (char **args);
+int cli_bench_snapshot_main (char **args);
+int cli_bench_long_main (char **args);
 
 /* n_tok ids (of ks_token) of the files, one after the other and again from the start when they are
  * too short; *out_n_repeat tells how often.  files NULL or empty = the handbook that comes with the

@@ -295,6 +295,7 @@ make_conversation (KsChat *self)
   self->conversation = ks_conversation_new (self->library->engine);
   self->system = dup_wanted_system (self);
   ks_conversation_set_system (self->conversation, self->system);
+  ks_conversation_set_session (self->conversation, ks_session_get_id (self->session));
   ks_chat_apply_kv_budget (self);
   self->policy = g_strdup (self->settings->policy);
   if (self->policy != NULL && ks_policy_parse (self->policy, &policy))

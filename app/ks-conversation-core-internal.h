@@ -1,12 +1,13 @@
 /* ks-conversation-core-internal.h - what the parts of a conversation's engine side share:
  * ks-conversation-core.c (requests, answers), ks-conversation-read.c (messages become tokens that
- * are read), ks-conversation-look.c (pictures become embeddings).
- * Threads: engine thread, except what lies under the lock. */
+ * are read), ks-conversation-look.c (pictures become embeddings), ks-conversation-keep.c (states
+ * are kept and recalled). Threads: engine thread, except what lies under the lock. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
 #include "app/ks-conversation-core.h"
 #include "app/ks-picture-loader.h"
+#include "app/ks-snapshot-cache.h"
 
 G_BEGIN_DECLS
 
@@ -43,6 +44,14 @@ struct _KsConversationCore {
   GArray *runs;     /* of KsViewRun: every view in the timeline, in its order */
   GPtrArray *seen;  /* of KsSeenPicture; replaced, never changed, when a picture is added */
   KsAnswerInfo answer;
+  gint64 session;        /* whose states are kept; 0 = none are */
+  gboolean has_chain;    /* chain and asked_hash are right */
+  KsTurnHash chain;      /* what stands in front of the message that is read next */
+  KsTurnHash asked_hash; /* the same with the last message */
+  GString *answer_text;  /* of the last answer, as it was shown */
+  GBytes *held;          /* that the text stream of a recalled answer held back; or NULL */
+  gboolean has_rng, told_scarce;
+  guint64 rng[2]; /* draws of a recalled answer */
   GMutex lock;
   KsMemoryStats *shown_stats; /* under lock */
   KsAnswerInfo shown_answer;  /* under lock */
@@ -62,11 +71,34 @@ GArray *ks_core_new_runs (void);
 void ks_core_cut_runs (KsConversationCore *core, guint32 n_token);
 gboolean ks_core_read_message (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
                                const char *system, const KsTurnText *turn, GError **error);
-/* All turns, from the start; the last one's answer stays open. */
+/* Pictures of all views and of a turn (NULL = none). (transfer full) of KsPicture */
+GPtrArray *ks_core_list_pictures (KsConversationCore *core, const KsTurnText *turn);
+/* In place of those that are there. */
+void ks_core_set_runs (KsConversationCore *core, GArray *take_runs);
+/* Turns from number first on, behind those before; the last one's answer stays open. */
 gboolean ks_core_read_turns (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
-                             const char *system, GPtrArray *turns, GError **error);
+                             const char *system, GPtrArray *turns, guint first, GError **error);
+
+/* --- ks-conversation-keep.c --- */
+/* Nothing was read yet: what stands in front of the first message. */
+void ks_core_begin_chain (KsConversationCore *core, const char *system);
+/* Keeps the state, which content stands for; with_logits: an answer can go on or begin there. */
+void ks_core_keep (KsConversationCore *core, KsEngineJob *job, const KsTurnHash *content,
+                   gboolean with_logits);
+/* In place of what the timeline holds the state that content stands for; FALSE when there is none
+ * that can be used, and the timeline is as before, or empty.  pictures (of KsPicture): those that
+ * it may hold.  chain is the caller's. */
+gboolean ks_core_recall (KsConversationCore *core, KsEngineJob *job, const KsTurnHash *content,
+                         gboolean need_logits, GPtrArray *pictures);
+/* The longest beginning of turns (at least one) that is kept; how many of them the timeline holds
+ * then.  The chain is that of all turns. */
+guint ks_core_recall_turns (KsConversationCore *core, KsEngineJob *job, GPtrArray *turns,
+                            GPtrArray *pictures);
 
 /* --- ks-conversation-look.c --- */
+/* Room in the target for a picture that was looked at before; TRUE when its size is not known. */
+gboolean ks_core_book (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture,
+                       GError **error);
 /* With eyes a model is there under a target that is too small as well: refuses what is asked, with
  * a target that works for all of it. */
 gboolean ks_core_check_target (KsConversationCore *core, KsEngineJob *job, GError **error);

@@ -6,6 +6,10 @@
 #include "app/ks-conversation-core-internal.h"
 #include "app/ks-error.h"
 
+/* Tokens of a message from which on its state is kept before it is answered: another answer to it
+ * then costs no reading. */
+#define KEEP_MESSAGE_TOKENS 128u
+
 KsConversationCore *
 ks_conversation_core_new (void)
 {
@@ -17,6 +21,7 @@ ks_conversation_core_new (void)
   core->told_lost = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   core->runs = ks_core_new_runs ();
   core->seen = g_ptr_array_new ();
+  core->answer_text = g_string_new (NULL);
   return core;
 }
 
@@ -35,6 +40,8 @@ ks_conversation_core_free (KsConversationCore *core)
   g_hash_table_unref (core->told_lost);
   g_array_unref (core->runs);
   g_ptr_array_unref (core->seen);
+  g_string_free (core->answer_text, TRUE);
+  g_clear_pointer (&core->held, g_bytes_unref);
   g_mutex_clear (&core->lock);
   g_free (core);
 }
@@ -107,7 +114,7 @@ ks_core_tell_length (KsConversationCore *core, KsEngineJob *job)
   core->told_length = TRUE;
   text =
       g_strdup_printf ("This conversation is now longer than the %u tokens the model was trained "
-                       "for; answers may get worse.",
+                       "for: older parts move closer together, and answers may get worse.",
                        n_ctx);
   ks_engine_job_emit_notice (job, text);
 }
@@ -123,6 +130,11 @@ emit_text (KsConversationCore *core, KsEngineJob *job, const char *text, size_t 
       text++;
       n--;
     }
+  }
+  if (n > 0) {
+    g_autofree char *valid = g_utf8_make_valid (text, (gssize)n); /* as it goes out */
+
+    g_string_append (core->answer_text, valid);
   }
   ks_engine_job_emit_text (job, text, n);
 }
@@ -196,6 +208,20 @@ generate_token (KsConversationCore *core, KsEngineJob *job, KsAnswerEnd *out_end
   return TRUE;
 }
 
+/* An answer that broke off in an error stands for nothing. */
+static void
+keep_answer (KsConversationCore *core, KsEngineJob *job)
+{
+  KsAnswerEnd end = core->open_end;
+
+  if (end == KS_ANSWER_FAILED)
+    core->has_chain = FALSE;
+  if (!core->has_chain)
+    return;
+  ks_turn_hash_answer (&core->asked_hash, core->answer_text->str, &core->chain);
+  ks_core_keep (core, job, &core->chain, end == KS_ANSWER_LIMIT || end == KS_ANSWER_CANCELLED);
+}
+
 static gboolean
 generate (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
           const KsAnswerOptions *options, GError **error)
@@ -228,6 +254,7 @@ generate (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
   }
   core->answer.end = core->open_end = end;
   ks_core_publish (core);
+  keep_answer (core, job);
   if (local == NULL)
     return TRUE;
   g_propagate_error (error, g_steal_pointer (&local));
@@ -269,6 +296,76 @@ make_sampler (KsConversationCore *core, const KsAnswerOptions *options, guint tu
   return TRUE;
 }
 
+/* The message as it was read before, for another answer to it. */
+static gboolean
+recall_message (KsConversationCore *core, KsEngineJob *job, const KsTurnText *turn)
+{
+  g_autoptr (GPtrArray) pictures = ks_core_list_pictures (core, turn);
+  gint64 begin = g_get_monotonic_time ();
+
+  if (!ks_core_recall (core, job, &core->asked_hash, TRUE, pictures))
+    return FALSE;
+  core->answer.n_prompt = core->answer_start - core->turn_start;
+  core->answer.prompt_s = (double)(g_get_monotonic_time () - begin) / 1e6;
+  ks_engine_job_emit_progress (job, core->answer.n_prompt, core->answer.n_prompt);
+  return TRUE;
+}
+
+static gboolean
+read_or_recall (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const char *system,
+                const KsTurnText *turn, GError **error)
+{
+  guint32 seen = ks_timeline_get_seen (core->tl);
+  KsTurnHash asked = {0};
+
+  if (seen == 0 || (core->unread && core->turn_start == 0))
+    ks_core_begin_chain (core, system);
+  if (core->has_chain)
+    ks_turn_hash_ask (&core->chain, turn, &asked);
+  core->asked_hash = asked;
+  g_string_truncate (core->answer_text, 0);
+  if (recall_message (core, job, turn))
+    return TRUE;
+  if (seen > 0 && ks_timeline_get_seen (core->tl) == 0) {
+    g_set_error_literal (error, KS_ENGINE_ERROR, KS_ERR_NOMEM,
+                         "there is not enough memory to go back to an earlier state");
+    return FALSE;
+  }
+  if (!ks_core_read_message (core, engine, job, system, turn, error))
+    return FALSE;
+  core->asked_hash = asked; /* going back before the message has put the former one there */
+  g_string_truncate (core->answer_text, 0);
+  if (core->answer.n_prompt >= KEEP_MESSAGE_TOKENS)
+    ks_core_keep (core, job, &asked, TRUE);
+  return TRUE;
+}
+
+/* A recalled answer goes on with the draws and the held-back text that it stopped with. */
+static gboolean
+resume_answer (KsConversationCore *core, KsEngineJob *job, GError **error)
+{
+  g_autoptr (GBytes) held = g_steal_pointer (&core->held);
+  const char *text = NULL;
+  gconstpointer data;
+  size_t n = 0, n_text = 0;
+  bool stopped = false;
+  ks_error err = {0};
+
+  if (core->has_rng)
+    ks_sampler_set_state (core->sampler, core->rng);
+  core->has_rng = FALSE;
+  if (held == NULL)
+    return TRUE;
+  data = g_bytes_get_data (held, &n);
+  if (n == 0)
+    return TRUE;
+  if (!ks_error_check (ks_text_stream_push (core->stream, data, n, &text, &n_text, &stopped, &err),
+                       &err, error))
+    return FALSE;
+  emit_text (core, job, text, n_text);
+  return TRUE;
+}
+
 gboolean
 ks_conversation_core_ask (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
                           const char *system, const KsTurnText *turn,
@@ -280,10 +377,12 @@ ks_conversation_core_ask (KsConversationCore *core, KsEngine *engine, KsEngineJo
   if (!make_sampler (core, options, core->turn, G_MAXUINT32, error) ||
       !make_stream (core, options, error))
     return FALSE;
-  if (!ks_core_read_message (core, engine, job, system, turn, error)) {
+  if (!read_or_recall (core, engine, job, system, turn, error)) {
     ks_core_publish (core);
     return FALSE;
   }
+  core->has_rng = FALSE; /* the draws begin with this answer */
+  g_clear_pointer (&core->held, g_bytes_unref);
   return generate (core, engine, job, options, error);
 }
 
@@ -303,7 +402,7 @@ ks_conversation_core_continue (KsConversationCore *core, KsEngine *engine, KsEng
     return FALSE;
   if (core->stream == NULL && !make_stream (core, options, error))
     return FALSE;
-  return generate (core, engine, job, options, error);
+  return resume_answer (core, job, error) && generate (core, engine, job, options, error);
 }
 
 /* Back to a conversation without a word. */
@@ -320,13 +419,48 @@ forget (KsConversationCore *core)
   core->answer_open = core->unread = core->told_length = FALSE;
   core->open_end = KS_ANSWER_NONE;
   core->answer = (KsAnswerInfo){0};
+  core->has_chain = core->has_rng = core->has_head = FALSE;
+  g_clear_pointer (&core->held, g_bytes_unref);
+  g_string_truncate (core->answer_text, 0);
+}
+
+static guint
+recall_turns (KsConversationCore *core, KsEngineJob *job, GPtrArray *turns)
+{
+  g_autoptr (GPtrArray) pictures = g_ptr_array_new ();
+
+  for (guint i = 0; i < turns->len; i++)
+    g_ptr_array_extend (pictures, ((KsTurnText *)g_ptr_array_index (turns, i))->pictures, NULL,
+                        NULL);
+  return ks_core_recall_turns (core, job, turns, pictures);
+}
+
+/* Turns that no kept state holds; what they come to is kept. */
+static gboolean
+read_rest (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const char *system,
+           GPtrArray *turns, guint first, GError **error)
+{
+  const KsTurnText *last = g_ptr_array_index (turns, turns->len - 1);
+  KsTurnHash asked = core->asked_hash;
+
+  core->has_rng = FALSE;
+  g_clear_pointer (&core->held, g_bytes_unref);
+  if (!ks_core_read_turns (core, engine, job, system, turns, first, error))
+    return FALSE;
+  core->asked_hash = asked;
+  g_string_assign (core->answer_text, last->answer);
+  core->open_end = last->unfinished ? KS_ANSWER_CANCELLED : KS_ANSWER_END;
+  core->at_start = last->answer[0] == '\0';
+  ks_core_keep (core, job, &core->chain, last->unfinished);
+  return TRUE;
 }
 
 gboolean
 ks_conversation_core_restore (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
                               const char *system, GPtrArray *turns, GError **error)
 {
-  gboolean ok;
+  gboolean ok = TRUE;
+  guint n_kept;
 
   if (!ensure_timeline (core, engine, job, error))
     return FALSE;
@@ -334,7 +468,10 @@ ks_conversation_core_restore (KsConversationCore *core, KsEngine *engine, KsEngi
   ks_core_publish (core);
   if (turns->len == 0)
     return TRUE;
-  ok = ks_core_read_turns (core, engine, job, system, turns, error);
+  ks_core_begin_chain (core, system);
+  n_kept = recall_turns (core, job, turns);
+  if (n_kept < turns->len)
+    ok = read_rest (core, engine, job, system, turns, n_kept, error);
   if (ok) {
     const KsTurnText *last = g_ptr_array_index (turns, turns->len - 1);
 
@@ -456,8 +593,16 @@ ks_conversation_core_set_policy (KsConversationCore *core, KsEngine *engine, KsE
   if (!ks_error_check (ks_timeline_set_policy (core->tl, &params, &err), &err, error))
     return FALSE;
   core->evict = params;
+  if (ks_timeline_get_seen (core->tl) > 0)
+    core->has_chain = FALSE; /* chosen by two policies, it stands for neither */
   ks_core_publish (core);
   return TRUE;
+}
+
+void
+ks_conversation_core_set_session (KsConversationCore *core, gint64 session)
+{
+  core->session = session;
 }
 
 KsMemoryStats *

@@ -19,6 +19,8 @@ KsConversationCore *ks_conversation_core_new (void); /* any thread */
 /* Frees it; on the engine thread once something was asked. */
 void ks_conversation_core_free (KsConversationCore *core);
 
+/* The stored session whose states are kept for going back to them; 0 = none are. */
+void ks_conversation_core_set_session (KsConversationCore *core, gint64 session);
 /* Reads a user's message with its pictures (system may be NULL; used before the first message) and
  * answers it; pieces go out as "text" events of job.  FALSE and error when it failed or was
  * cancelled: a message whose reading was cancelled is dropped, a cancelled answer stays and can be

@@ -203,6 +203,17 @@ book_room (KsConversationCore *core, KsEngineJob *job, const ks_vision_plan *pla
   return ks_core_set_total (core, total_bytes, error);
 }
 
+gboolean
+ks_core_book (KsConversationCore *core, KsEngineJob *job, const KsPicture *picture, GError **error)
+{
+  ks_vision_plan plan;
+  double time_s;
+
+  return core->setup->sight == NULL ||
+         !ks_sight_find_plan (core->setup->sight, picture, &plan, &time_s) ||
+         book_room (core, job, &plan, error);
+}
+
 /* --- encoding --- */
 
 /* Decodes and encodes; the result is kept. */

@@ -34,6 +34,18 @@ ks_core_new_runs (void)
   return runs;
 }
 
+GPtrArray *
+ks_core_list_pictures (KsConversationCore *core, const KsTurnText *turn)
+{
+  GPtrArray *pictures = g_ptr_array_new_with_free_func ((GDestroyNotify)ks_picture_unref);
+
+  for (guint i = 0; i < core->runs->len; i++)
+    g_ptr_array_add (pictures, ks_picture_ref (g_array_index (core->runs, KsViewRun, i).picture));
+  for (guint i = 0; turn != NULL && i < turn->pictures->len; i++)
+    g_ptr_array_add (pictures, ks_picture_ref (g_ptr_array_index (turn->pictures, i)));
+  return pictures;
+}
+
 /* How far a request has come: told as n_before and what was read of the chunk, of n_total. */
 typedef struct {
   KsEngineJob *job;
@@ -74,6 +86,14 @@ show_seen (KsConversationCore *core)
   }
   g_clear_pointer (&core->seen, g_ptr_array_unref);
   core->seen = seen;
+}
+
+void
+ks_core_set_runs (KsConversationCore *core, GArray *take_runs)
+{
+  g_array_unref (core->runs);
+  core->runs = take_runs;
+  show_seen (core);
 }
 
 void
@@ -266,6 +286,15 @@ reread_tokens (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
   return TRUE;
 }
 
+/* The kept state before the message that is not wanted any more. */
+static gboolean
+recall_before (KsConversationCore *core, KsEngineJob *job)
+{
+  g_autoptr (GPtrArray) pictures = ks_core_list_pictures (core, NULL);
+
+  return ks_core_recall (core, job, &core->chain, FALSE, pictures);
+}
+
 /* Drops a message whose reading was broken off: the turns before it are read again, because what an
  * eviction has removed for it cannot be brought back otherwise. */
 static gboolean
@@ -277,6 +306,9 @@ drop_unread (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, GErro
 
   if (!core->unread)
     return TRUE;
+  if (n > 0 && recall_before (core, job))
+    return TRUE;
+  n = MIN (n, ks_timeline_get_seen (core->tl)); /* a state that could not be taken over halfway */
   ks_core_cut_runs (core, n);
   runs = core->runs;
   core->runs = ks_core_new_runs ();
@@ -452,6 +484,7 @@ ks_core_read_message (KsConversationCore *core, KsEngine *engine, KsEngineJob *j
 typedef struct {
   ks_token_list ids;
   GArray *runs;
+  guint first;            /* turn */
   guint32 *begins, *ends; /* where a turn's answer begins, where the turn ends */
 } Script;
 
@@ -463,11 +496,12 @@ write_script (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, cons
   ks_token_list *ids = &script->ids;
   ks_error err = {0};
 
-  for (guint i = 0; i < turns->len; i++) {
+  for (guint i = script->first; i < turns->len; i++) {
     const KsTurnText *turn = g_ptr_array_index (turns, i);
 
     core->answer_open = i > 0;
-    core->last_id = ids->n > 0 ? ids->ids[ids->n - 1] : KS_TOKEN_NONE;
+    if (ids->n > 0)
+      core->last_id = ids->ids[ids->n - 1];
     if (!ks_core_check_cancelled (job, error) ||
         !encode_turn (core, engine, job, i == 0, system, turn, MIN (i, G_MAXUINT16), ids,
                       script->runs, error))
@@ -495,7 +529,7 @@ read_script (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const
   if (!check_room (core, all.n, error))
     return FALSE;
   ks_engine_job_emit_progress (job, 0, all.n);
-  for (guint32 i = 0, begin = 0; i < n_turn; begin = script->ends[i], i++) {
+  for (guint32 i = script->first, begin = 0; i < n_turn; begin = script->ends[i], i++) {
     Span part = cut_span (&all, begin, script->ends[i], runs);
 
     ks_timeline_set_turn (core->tl, (uint16_t)MIN (i, G_MAXUINT16), 0);
@@ -507,15 +541,16 @@ read_script (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const
 
 gboolean
 ks_core_read_turns (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
-                    const char *system, GPtrArray *turns, GError **error)
+                    const char *system, GPtrArray *turns, guint first, GError **error)
 {
   g_autoptr (GArray) runs = ks_core_new_runs ();
   g_autoptr (GPtrArray) asked = g_ptr_array_new ();
   g_autofree guint32 *begins = g_new0 (guint32, turns->len), *ends = g_new0 (guint32, turns->len);
-  Script script = {.runs = runs, .begins = begins, .ends = ends};
+  Script script = {.runs = runs, .first = first, .begins = begins, .ends = ends};
+  guint32 base = ks_timeline_get_seen (core->tl);
   gboolean ok;
 
-  for (guint i = 0; i < turns->len; i++)
+  for (guint i = first; i < turns->len; i++)
     g_ptr_array_extend (asked, ((KsTurnText *)g_ptr_array_index (turns, i))->pictures, NULL, NULL);
   ks_token_list_init (&script.ids, core->setup->alloc);
   core->asked = asked;
@@ -527,7 +562,8 @@ ks_core_read_turns (KsConversationCore *core, KsEngine *engine, KsEngineJob *job
   if (ok) {
     core->turn = turns->len;
     core->answer_open = TRUE;
-    core->answer_start = begins[turns->len - 1];
+    core->turn_start = base + (turns->len - 1 > first ? ends[turns->len - 2] : 0);
+    core->answer_start = base + begins[turns->len - 1];
     core->last_id = script.ids.ids[script.ids.n - 1];
   }
   ks_token_list_done (&script.ids);

@@ -11,6 +11,7 @@ struct _KsConversation {
   KsConversationCore *core;
   KsPromptBuilder *builder;
   char *system;
+  gint64 session;
   guint n_running; /* long requests that have not ended */
 };
 
@@ -19,6 +20,7 @@ G_DEFINE_FINAL_TYPE (KsConversation, ks_conversation, G_TYPE_OBJECT)
 /* One request on its way to the engine thread. */
 typedef struct {
   KsConversationCore *core; /* outlives the request: freed by a job behind it */
+  gint64 session;
   char *system;
   KsTurnText *turn;
   KsAnswerOptions *options;
@@ -114,6 +116,13 @@ ks_conversation_set_system (KsConversation *self, const char *text)
 }
 
 void
+ks_conversation_set_session (KsConversation *self, gint64 session)
+{
+  g_return_if_fail (KS_IS_CONVERSATION (self) && session >= 0);
+  self->session = session;
+}
+
+void
 ks_conversation_add_document (KsConversation *self, const char *name, const char *text)
 {
   g_return_if_fail (KS_IS_CONVERSATION (self));
@@ -139,6 +148,7 @@ ask_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
 {
   Request *request = data;
 
+  ks_conversation_core_set_session (request->core, request->session);
   return ks_conversation_core_ask (request->core, engine, job, request->system, request->turn,
                                    request->options, error);
 }
@@ -148,6 +158,7 @@ continue_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
 {
   Request *request = data;
 
+  ks_conversation_core_set_session (request->core, request->session);
   return ks_conversation_core_continue (request->core, engine, job, request->options, error);
 }
 
@@ -156,6 +167,7 @@ restore_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
 {
   Request *request = data;
 
+  ks_conversation_core_set_session (request->core, request->session);
   return ks_conversation_core_restore (request->core, engine, job, request->system, request->turns,
                                        error);
 }
@@ -190,6 +202,7 @@ new_request (KsConversation *self)
   Request *request = g_new0 (Request, 1);
 
   request->core = self->core;
+  request->session = self->session;
   return request;
 }
 

@@ -22,6 +22,9 @@ KsConversation *ks_conversation_new (KsEngine *engine);
 
 /* Used in front of the first message; NULL = the model's own default. */
 void ks_conversation_set_system (KsConversation *self, const char *text);
+/* The stored session whose states are kept, so that going back to one of them costs no reading; 0
+ * (at first) = none are. */
+void ks_conversation_set_session (KsConversation *self, gint64 session);
 /* A document for the next message; text is UTF-8. */
 void ks_conversation_add_document (KsConversation *self, const char *name, const char *text);
 

@@ -38,6 +38,9 @@ ks_engine_options_copy (const KsEngineOptions *options)
   copy->mmproj_path = g_strdup (options->mmproj_path);
   copy->mmproj_hash = g_strdup (options->mmproj_hash);
   copy->embeds = options->embeds != NULL ? g_object_ref (options->embeds) : NULL;
+  copy->model_hash = g_strdup (options->model_hash);
+  copy->gate_hash = g_strdup (options->gate_hash);
+  copy->snapshots = options->snapshots != NULL ? g_object_ref (options->snapshots) : NULL;
   copy->isa = g_strdup (options->isa);
   return copy;
 }
@@ -52,6 +55,9 @@ ks_engine_options_free (KsEngineOptions *options)
   g_free (options->mmproj_path);
   g_free (options->mmproj_hash);
   g_clear_object (&options->embeds);
+  g_free (options->model_hash);
+  g_free (options->gate_hash);
+  g_clear_object (&options->snapshots);
   g_free (options->isa);
   g_free (options);
 }
@@ -331,6 +337,7 @@ open_pool (KsEngineSetup *setup, const KsEngineOptions *options, GError **error)
     return FALSE;
   setup->fixed_entries = options->budget.entries > 0;
   setup->fixed_buffer = options->buffer > 0;
+  setup->max_pos = options->n_ctx > 0 ? options->n_ctx : shape->n_ctx_train;
   /* Address space only: a later, larger target must fit without moving the pool. */
   setup->be.t->get_info (setup->be.dev, &info);
   max_bytes = MAX (setup->plan.kv_bytes, info.total_bytes);
@@ -341,6 +348,23 @@ open_pool (KsEngineSetup *setup, const KsEngineOptions *options, GError **error)
     status = ks_kv_pool_new (setup->alloc, &setup->be, &setup->layout, setup->plan.kv_bytes,
                              setup->plan.kv_bytes, &setup->pool, &err);
   return ks_error_check (status, &err, error);
+}
+
+/* A file without a hash may be another one next time: its states stay in memory. */
+static void
+open_kept (KsEngineSetup *setup, const KsEngineOptions *options)
+{
+  gboolean is_known = options->model_hash != NULL &&
+                      (setup->gate == NULL || options->gate_hash != NULL) &&
+                      (setup->sight == NULL || options->mmproj_hash != NULL);
+  KsTurnHash weights;
+
+  if (options->snapshot_memory_bytes == 0)
+    return;
+  ks_turn_hash_weights (options->model_hash, setup->gate != NULL ? options->gate_hash : NULL,
+                        setup->sight != NULL ? options->mmproj_hash : NULL, &weights);
+  setup->kept = ks_snapshot_cache_new (is_known ? options->snapshots : NULL, &weights,
+                                       options->snapshot_memory_bytes);
 }
 
 /* No target was asked for: say which one was chosen. */
@@ -380,6 +404,7 @@ ks_engine_setup_new (const KsEngineOptions *options, GError **error)
   if (!open_model (setup, options, error) || !open_sight (setup, options, error) ||
       !choose_policy (setup, options, error) || !open_pool (setup, options, error))
     return NULL;
+  open_kept (setup, options);
   tell_template (setup);
   tell_default_budget (setup, options);
   return g_steal_pointer (&setup);
@@ -390,6 +415,7 @@ ks_engine_setup_free (KsEngineSetup *setup)
 {
   if (setup == NULL)
     return;
+  ks_snapshot_cache_free (setup->kept);
   ks_kv_pool_free (setup->pool);
   ks_sight_free (setup->sight);
   ks_gate_free (setup->gate);
@@ -539,6 +565,7 @@ ks_engine_setup_get_timeline_params (const KsEngineSetup *setup)
   params.buffer_part = setup->fixed_buffer ? 0 : BUFFER_PART;
   params.n_keep = setup->fixed_entries ? setup->plan.n_keep : 0;
   params.force_evict = true;
+  params.max_pos = setup->max_pos;
   params.max_logit_rows = 1;
   return params;
 }

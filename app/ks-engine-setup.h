@@ -6,6 +6,7 @@
 
 #include "app/ks-engine-job.h"
 #include "app/ks-sight.h"
+#include "app/ks-snapshot-cache.h"
 #include "engine/budget.h"
 #include "engine/timeline.h"
 
@@ -28,6 +29,9 @@ typedef struct {
   gboolean ocr;               /* words in pictures that are attached are recognised */
   KsEmbedStore *embeds;       /* where embeddings are kept on the disk, or NULL */
   guint64 embed_memory_bytes; /* at most for embeddings in memory */
+  char *model_hash, *gate_hash;  /* SHA-256 of the files; NULL = states are kept in memory only */
+  KsSnapshotStore *snapshots;    /* where states of conversations are kept on the disk, or NULL */
+  guint64 snapshot_memory_bytes; /* at most for those in memory; 0 = none are kept */
   ks_budget_request budget;
   ks_dtype kv_dtype;
   ks_compute_mode mode;
@@ -51,8 +55,9 @@ typedef struct {
   ks_alloc *alloc;
   ks_backend be;
   ks_model *model;
-  ks_gate *gate;  /* or NULL */
-  KsSight *sight; /* or NULL */
+  ks_gate *gate;         /* or NULL */
+  KsSight *sight;        /* or NULL */
+  KsSnapshotCache *kept; /* states of conversations; NULL = none are kept */
   ks_kv_layout layout;
   ks_budget_plan plan;
   ks_kv_pool *pool;
@@ -61,6 +66,8 @@ typedef struct {
   gboolean fixed_entries;          /* M was asked for, not bytes */
   gboolean fixed_buffer;           /* B was asked for */
   guint chunk, buffer;             /* as asked for; the plan may have less */
+  guint max_pos;                   /* positions that the model knows: its trained length, or more
+                                      where that was asked for */
   ks_compute_mode mode;
   gboolean no_repack;
   ks_budget_request request; /* what the plan is for; with eyes its total may be less than works */

@@ -158,6 +158,8 @@ load_job (KsEngine *self, KsEngineJob *job, gpointer data, GError **error)
                          "close the open conversations before another model is loaded");
     return FALSE;
   }
+  if (self->setup != NULL && self->setup->kept != NULL)
+    ks_snapshot_cache_flush (self->setup->kept);
   g_clear_pointer (&self->setup, ks_engine_setup_free);
   setup = ks_engine_setup_new (options, error);
   if (setup == NULL)
@@ -204,4 +206,54 @@ ks_engine_run_urgent (KsEngine *self)
     ks_engine_job_run (job, self);
     g_object_unref (job);
   }
+}
+
+/* --- kept states --- */
+
+typedef struct {
+  gint64 session;
+  gboolean is_gone;
+} Gone;
+
+static gboolean
+gone_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
+{
+  Gone *gone = data;
+
+  if (engine->setup != NULL && engine->setup->kept != NULL)
+    ks_snapshot_cache_set_gone (engine->setup->kept, gone->session, gone->is_gone);
+  return TRUE;
+}
+
+void
+ks_engine_set_session_gone (KsEngine *self, gint64 session, gboolean is_gone)
+{
+  g_autoptr (KsEngineJob) job = NULL;
+  Gone *gone;
+
+  g_return_if_fail (KS_IS_ENGINE (self));
+  gone = g_new0 (Gone, 1);
+  gone->session = session;
+  gone->is_gone = is_gone;
+  job = ks_engine_job_new (gone_job, gone, g_free);
+  ks_engine_push_urgent (self, job);
+}
+
+static gboolean
+flush_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
+{
+  if (engine->setup != NULL && engine->setup->kept != NULL)
+    ks_snapshot_cache_flush (engine->setup->kept);
+  return TRUE;
+}
+
+KsEngineJob *
+ks_engine_flush (KsEngine *self)
+{
+  KsEngineJob *job;
+
+  g_return_val_if_fail (KS_IS_ENGINE (self), NULL);
+  job = ks_engine_job_new (flush_job, NULL, NULL);
+  ks_engine_push (self, job);
+  return job;
 }

@@ -28,6 +28,12 @@ void ks_engine_push_urgent (KsEngine *self, KsEngineJob *job);
 /* Queues the loading of a model in place of the one that is there. (transfer full) */
 KsEngineJob *ks_engine_load (KsEngine *self, const KsEngineOptions *options);
 
+/* Kept states of a stored session (0: of all of them) go, or are made again after it was restored.
+ */
+void ks_engine_set_session_gone (KsEngine *self, gint64 session, gboolean is_gone);
+/* Writes those that belong on the disk; before the last unref. (transfer full) */
+KsEngineJob *ks_engine_flush (KsEngine *self);
+
 /* (engine) What is loaded; NULL before a load succeeded. */
 KsEngineSetup *ks_engine_get_setup (KsEngine *self);
 /* (engine) Runs the waiting urgent jobs; called by long jobs between two steps. */

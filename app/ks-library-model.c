@@ -376,6 +376,19 @@ find_eyes (Choice *choice, KsModelRegistry *registry, GCancellable *cancellable)
         ks_model_registry_hash (registry, options->mmproj_path, FALSE, cancellable, NULL);
 }
 
+/* States of conversations reach the disk only for weights that are known by their content. */
+static void
+find_hashes (KsEngineOptions *options, KsModelRegistry *registry, GCancellable *cancellable)
+{
+  if (options->snapshots == NULL)
+    return;
+  options->model_hash =
+      ks_model_registry_hash (registry, options->model_path, FALSE, cancellable, NULL);
+  if (options->gate_path != NULL)
+    options->gate_hash =
+        ks_model_registry_hash (registry, options->gate_path, FALSE, cancellable, NULL);
+}
+
 static void
 find_model (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
 {
@@ -394,6 +407,8 @@ find_model (GTask *task, gpointer source, gpointer data, GCancellable *cancellab
   }
   if (error == NULL)
     entry = ks_model_entry_new (options->model_path, &error);
+  if (error == NULL)
+    find_hashes (options, registry, cancellable);
   if (error != NULL) {
     g_task_return_error (task, error);
     return;
@@ -463,6 +478,18 @@ make_options (KsLibrary *self)
 }
 
 static void
+set_snapshots (KsLibrary *self, KsEngineOptions *options)
+{
+  g_autofree char *dir = g_build_filename (ks_library_get_data_dir (self), "snapshots", NULL);
+
+  g_clear_object (&options->snapshots);
+  options->snapshots = ks_snapshot_store_new (dir);
+  ks_snapshot_store_set_quota (options->snapshots,
+                               ks_settings_get_snapshot_disk_bytes (self->settings));
+  options->snapshot_memory_bytes = ks_settings_get_snapshot_memory_bytes (self->settings);
+}
+
+static void
 start_load (KsLibrary *self)
 {
   g_autoptr (GTask) task = NULL;
@@ -482,6 +509,7 @@ start_load (KsLibrary *self)
   if (self->options == NULL)
     ks_eye_options_apply (choice->options, self->settings);
   ks_eye_options_set_store (choice->options, self->settings, ks_library_get_data_dir (self));
+  set_snapshots (self, choice->options);
   choice->mmproj_choices = ks_settings_dup_mmproj_choices (self->settings);
   set_model_state (self, KS_MODEL_LOADING);
   self->load_cancellable = g_cancellable_new ();

@@ -470,6 +470,7 @@ ks_library_delete (KsLibrary *self, KsSession *session)
     ks_chat_set_read_only_reason (chat, "This session was deleted.");
   }
   change_session (self, session, CHANGE_DELETE, NULL);
+  ks_engine_set_session_gone (self->engine, ks_session_get_id (session), TRUE);
   show_session (self, session, FALSE);
 }
 
@@ -480,6 +481,7 @@ ks_library_restore (KsLibrary *self, KsSession *session)
   if (self->closing)
     return;
   change_session (self, session, CHANGE_RESTORE, NULL);
+  ks_engine_set_session_gone (self->engine, ks_session_get_id (session), FALSE);
   show_session (self, session, TRUE);
   allow_writing (self, session);
 }
@@ -515,6 +517,7 @@ ks_library_forget_sessions (KsLibrary *self)
   gpointer chat;
 
   ks_library_search (self, NULL);
+  ks_engine_set_session_gone (self->engine, 0, TRUE);
   g_list_store_remove_all (self->all);
   g_list_store_remove_all (self->shown);
   g_hash_table_remove_all (self->known);

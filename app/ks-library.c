@@ -221,21 +221,15 @@ engine_idle_cb (KsEngineJob *job, gpointer user_data)
   end_close (self);
 }
 
-static gboolean
-idle_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
-{
-  return TRUE;
-}
-
 static void
 store_idle_cb (GObject *source, GAsyncResult *result, gpointer user_data)
 {
   g_autoptr (KsLibrary) self = user_data;
-  g_autoptr (KsEngineJob) job = ks_engine_job_new (idle_job, NULL, NULL);
+  g_autoptr (KsEngineJob) job = NULL;
 
   (void)ks_session_service_call_finish (self->service, result, NULL);
+  job = ks_engine_flush (self->engine);
   g_signal_connect_object (job, "finished", G_CALLBACK (engine_idle_cb), self, 0);
-  ks_engine_push (self->engine, job);
 }
 
 void

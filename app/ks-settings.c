@@ -27,6 +27,8 @@ static const struct {
     {"color-scheme", "s", "'system'"},
     {"compute-mode", "s", "'fast'"},
     {"embedding-disk", "u", "1024"},
+    {"snapshot-memory", "u", "512"},
+    {"snapshot-disk", "u", "2048"},
     {"embedding-memory", "u", "64"},
     {"kv-budget", "s", "''"},
     {"last-session", "x", "0"},
@@ -508,6 +510,20 @@ ks_settings_get_embedding_disk_bytes (KsSettings *self)
 {
   g_return_val_if_fail (KS_IS_SETTINGS (self), 0);
   return get_mib (self, "embedding-disk");
+}
+
+guint64
+ks_settings_get_snapshot_memory_bytes (KsSettings *self)
+{
+  g_return_val_if_fail (KS_IS_SETTINGS (self), 0);
+  return get_mib (self, "snapshot-memory");
+}
+
+guint64
+ks_settings_get_snapshot_disk_bytes (KsSettings *self)
+{
+  g_return_val_if_fail (KS_IS_SETTINGS (self), 0);
+  return get_mib (self, "snapshot-disk");
 }
 
 gboolean

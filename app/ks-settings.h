@@ -72,6 +72,8 @@ gboolean ks_settings_get_split_pictures (KsSettings *self);
 /* For pictures that were looked at: in memory, inside the target, and on the disk. */
 guint64 ks_settings_get_embedding_memory_bytes (KsSettings *self);
 guint64 ks_settings_get_embedding_disk_bytes (KsSettings *self);
+guint64 ks_settings_get_snapshot_memory_bytes (KsSettings *self);
+guint64 ks_settings_get_snapshot_disk_bytes (KsSettings *self);
 /* Whether words in attached pictures and scanned pages are recognised. */
 gboolean ks_settings_get_recognise_text (KsSettings *self);
 /* Frames of a video that go to the model. */

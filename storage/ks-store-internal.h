@@ -12,6 +12,7 @@ struct _KsStore {
   KsDatabase *database;
   KsBlobStore *blobs;
   KsEmbedStore *embeds;
+  KsSnapshotStore *snapshots;
   char *dir;
   GHashTable *locks;  /* set of gint64: sessions that this store has locked */
   GHashTable *marked; /* set of gint64: sessions that it has marked as deleted */

@@ -28,6 +28,7 @@ ks_store_dispose (GObject *object)
   g_clear_pointer (&self->database, ks_database_close);
   g_clear_object (&self->blobs);
   g_clear_object (&self->embeds);
+  g_clear_object (&self->snapshots);
   G_OBJECT_CLASS (ks_store_parent_class)->dispose (object);
 }
 
@@ -74,7 +75,7 @@ KsStore *
 ks_store_open (const char *dir, gboolean read_only, GError **error)
 {
   g_autoptr (KsStore) self = NULL;
-  g_autofree char *path = NULL, *blobs = NULL, *embeds = NULL;
+  g_autofree char *path = NULL, *blobs = NULL, *embeds = NULL, *snapshots = NULL;
 
   g_return_val_if_fail (dir != NULL, NULL);
   if (!read_only && g_mkdir_with_parents (dir, 0700) != 0) {
@@ -91,6 +92,8 @@ ks_store_open (const char *dir, gboolean read_only, GError **error)
   self->blobs = ks_blob_store_new (blobs, error);
   embeds = g_build_filename (dir, "embeddings", NULL);
   self->embeds = ks_embed_store_new (embeds);
+  snapshots = g_build_filename (dir, "snapshots", NULL);
+  self->snapshots = ks_snapshot_store_new (snapshots);
   return self->blobs != NULL ? g_steal_pointer (&self) : NULL;
 }
 
@@ -106,6 +109,13 @@ ks_store_get_embeds (KsStore *self)
 {
   g_return_val_if_fail (KS_IS_STORE (self), NULL);
   return self->embeds;
+}
+
+KsSnapshotStore *
+ks_store_get_snapshots (KsStore *self)
+{
+  g_return_val_if_fail (KS_IS_STORE (self), NULL);
+  return self->snapshots;
 }
 
 static gboolean
@@ -215,9 +225,32 @@ ks_store_remove_unused_blob (KsStore *self, const char *hash, GError **error)
   return ks_store_remove_unused (self, hashes, error);
 }
 
+/* Ids of all sessions, those that are marked as well. */
+static GHashTable *
+list_sessions (KsStore *self, GError **error)
+{
+  g_autoptr (GHashTable) ids = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
+  g_autoptr (KsStatement) statement =
+      ks_database_query (self->database, error, "SELECT id FROM session", "");
+  GError *local = NULL;
+
+  if (statement == NULL)
+    return NULL;
+  while (ks_statement_step (statement, &local)) {
+    gint64 id = ks_statement_get_int (statement, 0);
+
+    g_hash_table_add (ids, g_memdup2 (&id, sizeof id));
+  }
+  if (local == NULL)
+    return g_steal_pointer (&ids);
+  g_propagate_error (error, local);
+  return NULL;
+}
+
 static gboolean
 sweep (KsStore *self, GError **error)
 {
+  g_autoptr (GHashTable) sessions = NULL;
   g_autoptr (GHashTable) keep = NULL;
 
   if (!ks_database_begin (self->database, error))
@@ -226,8 +259,11 @@ sweep (KsStore *self, GError **error)
   if (keep != NULL) {
     ks_blob_store_sweep (self->blobs, keep);
     ks_embed_store_sweep (self->embeds, self->blobs);
+    sessions = list_sessions (self, error);
   }
-  return ks_database_end (self->database, keep != NULL, error);
+  if (sessions != NULL)
+    ks_snapshot_store_sweep (self->snapshots, sessions);
+  return ks_database_end (self->database, sessions != NULL, error);
 }
 
 /* What was deleted must not live on in the log. */
@@ -277,6 +313,7 @@ purge_session (KsStore *self, gint64 id, GHashTable *hashes, GError **error)
     g_hash_table_add (hashes, hash);
   }
   g_hash_table_remove (self->marked, &id);
+  ks_snapshot_store_remove (self->snapshots, id);
   return ks_database_run (self->database, error, "DELETE FROM session WHERE id = ?1", "i", id);
 }
 
@@ -368,6 +405,7 @@ ks_store_delete_all (KsStore *self, GError **error)
     return FALSE;
   /* In place, not by unlinking: another process may have the file open. */
   ks_embed_store_clear (self->embeds);
+  ks_snapshot_store_clear (self->snapshots);
   return ks_store_remove_unused (self, hashes, error) && sweep (self, error) &&
          ks_database_exec (self->database, "VACUUM", error) && fold_log (self, error) &&
          remove_backups (self, error);

@@ -10,13 +10,15 @@
 #include "storage/ks-embed-store.h"
 #include "storage/ks-message.h"
 #include "storage/ks-session.h"
+#include "storage/ks-snapshot-store.h"
 
 G_BEGIN_DECLS
 
 #define KS_TYPE_STORE (ks_store_get_type ())
 G_DECLARE_FINAL_TYPE (KsStore, ks_store, KS, STORE, GObject)
 
-/* Opens or makes dir/sessions.db and dir/blobs (dir/embeddings when it is needed).  Messages left
+/* Opens or makes dir/sessions.db and dir/blobs (dir/embeddings and dir/snapshots when they
+ * are needed).  Messages left
  * STREAMING become INTERRUPTED unless a living process holds their session's lock: lock before an
  * answer starts.  Errors: NEWER, DAMAGED, READ_ONLY (with flag read_only: opened so instead), FULL,
  * NOT_FOUND (read_only alone).
@@ -25,6 +27,8 @@ KsStore *ks_store_open (const char *dir, gboolean read_only, GError **error);
 KsBlobStore *ks_store_get_blobs (KsStore *self);
 /* dir/embeddings: goes with the blobs it was made from. */
 KsEmbedStore *ks_store_get_embeds (KsStore *self);
+/* dir/snapshots: goes with the sessions. */
+KsSnapshotStore *ks_store_get_snapshots (KsStore *self);
 /* PRAGMA integrity_check; FALSE with the first finding. */
 gboolean ks_store_check (KsStore *self, GError **error);
 
@@ -48,8 +52,8 @@ gboolean ks_store_purge_old (KsStore *self, gint64 least_age_us, GError **error)
 gboolean ks_store_purge_own (KsStore *self, GError **error);
 /* Removes a blob that no attachment refers to; one that is in use stays. */
 gboolean ks_store_remove_unused_blob (KsStore *self, const char *hash, GError **error);
-/* Everything: database, WAL, backups, blobs, embeddings.  Errors: LOCKED while another process
- * answers. */
+/* Everything: database, WAL, backups, blobs, embeddings, snapshots.  Errors: LOCKED while another
+ * process answers. */
 gboolean ks_store_delete_all (KsStore *self, GError **error);
 KsSessionSettings *ks_store_get_settings (KsStore *self, gint64 session, GError **error);
 gboolean ks_store_set_settings (KsStore *self, gint64 session, const KsSessionSettings *settings,

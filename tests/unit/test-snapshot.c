@@ -333,8 +333,8 @@ KS_TEST(snapshot, damage_is_found)
 
 /* A change of one number that no timeline can have, with its sums made right. */
 static void
-assert_refused(ks_timeline *tl, const bytes *good, ks_snapshot_section kind, size_t offset,
-               uint32_t value, ks_status want)
+assert_refused(ks_timeline *tl, const bytes *good, int kind, size_t offset, uint32_t value,
+               ks_status want)
 {
   bytes b = {.data = malloc(good->n), .n = good->n};
   uint8_t *section;
@@ -370,25 +370,25 @@ KS_TEST(snapshot, hostile_contents)
   n0 = ks_kv_table_get_view(ks_timeline_get_table(tl)).streams[0].n_entry;
   KS_ASSERT(n0 >= 2);
   rows = n0 * (f.layout.k_row_bytes + f.layout.v_row_bytes);
-  assert_refused(tl, &b, KS_SECTION_LAYOUT, 0, f.layout.n_layer + 1, KS_ERR_FORMAT);
-  assert_refused(tl, &b, KS_SECTION_LAYOUT, 16, KS_DTYPE_Q4_0, KS_ERR_FORMAT);
-  assert_refused(tl, &b, KS_SECTION_LAYOUT, 20, 1, KS_ERR_FORMAT);
-  assert_refused(tl, &b, KS_SECTION_STATE, 0, 65, KS_ERR_FORMAT);      /* seen */
-  assert_refused(tl, &b, KS_SECTION_STATE, 4, 60, KS_ERR_FORMAT);      /* rope_next */
-  assert_refused(tl, &b, KS_SECTION_STATE, 16, 100000, KS_ERR_FORMAT); /* n_vocab */
-  assert_refused(tl, &b, KS_SECTION_TOKENS, 24 * 3, 100000, KS_ERR_FORMAT);
-  assert_refused(tl, &b, KS_SECTION_TOKENS, 24 * 3, UINT32_MAX, KS_ERR_FORMAT);
-  assert_refused(tl, &b, KS_SECTION_TOKENS, 24 * 3 + 12, 66, KS_ERR_FORMAT);
-  assert_refused(tl, &b, KS_SECTION_TOKENS, 24 * 3 + 12, 1, KS_ERR_FORMAT); /* falls */
-  assert_refused(tl, &b, KS_SECTION_PINS, 0, 33, KS_ERR_FORMAT);
-  assert_refused(tl, &b, KS_SECTION_LENGTHS, 0, 67, KS_ERR_FORMAT);
-  assert_refused(tl, &b, KS_SECTION_LENGTHS, 0, n0 - 1, KS_ERR_FORMAT);
+  assert_refused(tl, &b, SEAL_LAYOUT, 0, f.layout.n_layer + 1, KS_ERR_FORMAT);
+  assert_refused(tl, &b, SEAL_LAYOUT, 16, KS_DTYPE_Q4_0, KS_ERR_FORMAT);
+  assert_refused(tl, &b, SEAL_LAYOUT, 20, 1, KS_ERR_FORMAT);
+  assert_refused(tl, &b, SEAL_STATE, 0, 65, KS_ERR_FORMAT);      /* seen */
+  assert_refused(tl, &b, SEAL_STATE, 4, 60, KS_ERR_FORMAT);      /* rope_next */
+  assert_refused(tl, &b, SEAL_STATE, 16, 100000, KS_ERR_FORMAT); /* n_vocab */
+  assert_refused(tl, &b, SEAL_TOKENS, 24 * 3, 100000, KS_ERR_FORMAT);
+  assert_refused(tl, &b, SEAL_TOKENS, 24 * 3, UINT32_MAX, KS_ERR_FORMAT);
+  assert_refused(tl, &b, SEAL_TOKENS, 24 * 3 + 12, 66, KS_ERR_FORMAT);
+  assert_refused(tl, &b, SEAL_TOKENS, 24 * 3 + 12, 1, KS_ERR_FORMAT); /* falls */
+  assert_refused(tl, &b, SEAL_PINS, 0, 33, KS_ERR_FORMAT);
+  assert_refused(tl, &b, SEAL_LENGTHS, 0, 67, KS_ERR_FORMAT);
+  assert_refused(tl, &b, SEAL_LENGTHS, 0, n0 - 1, KS_ERR_FORMAT);
   memcpy(&bits, &above, sizeof bits);
-  assert_refused(tl, &b, KS_SECTION_STREAMS, rows, bits, KS_ERR_FORMAT); /* log_beta */
+  assert_refused(tl, &b, SEAL_STREAMS, rows, bits, KS_ERR_FORMAT); /* log_beta */
   memcpy(&bits, &no_number, sizeof bits);
-  assert_refused(tl, &b, KS_SECTION_STREAMS, rows, bits, KS_ERR_FORMAT);
-  assert_refused(tl, &b, KS_SECTION_STREAMS, rows + n0 * 4, 66, KS_ERR_FORMAT); /* pos */
-  assert_refused(tl, &b, KS_SECTION_STREAMS, rows + n0 * 4 + 4, 0, KS_ERR_FORMAT);
+  assert_refused(tl, &b, SEAL_STREAMS, rows, bits, KS_ERR_FORMAT);
+  assert_refused(tl, &b, SEAL_STREAMS, rows + n0 * 4, 66, KS_ERR_FORMAT); /* pos */
+  assert_refused(tl, &b, SEAL_STREAMS, rows + n0 * 4 + 4, 0, KS_ERR_FORMAT);
   free(b.data);
   ks_timeline_free(tl);
   tl_close(&f);

@@ -55,19 +55,39 @@ ks_turn_hash_weights (const char *model, const char *gate, const char *mmproj, K
   end (sum, out);
 }
 
+static void
+add_number (GChecksum *sum, double value)
+{
+  add_bytes (sum, &value, sizeof value);
+}
+
+/* Whatever decides which entries go. */
+static void
+add_policy (GChecksum *sum, const ks_evict_params *evict)
+{
+  g_autofree char *words =
+      g_strdup_printf ("%s %s lookahead %u floor %u first %u last %u seed %" G_GUINT64_FORMAT
+                       " window %u pool %u max %d",
+                       ks_policy_get_name (evict->policy), ks_evict_mode_get_name (evict->mode),
+                       evict->lookahead, evict->floor, evict->pin_first, evict->pin_last,
+                       (guint64)evict->seed, evict->window, evict->pool, evict->pool_max);
+
+  add_text (sum, words);
+  add_number (sum, evict->threshold);
+  add_number (sum, evict->head_floor);
+  add_number (sum, evict->mix);
+  add_number (sum, evict->recent);
+}
+
 void
 ks_turn_hash_begin (const KsTurnHash *weights, const char *system, const char *format,
                     const ks_evict_params *evict, KsTurnHash *out)
 {
   GChecksum *sum = begin ("begin", weights);
-  g_autofree char *policy =
-      g_strdup_printf ("%s lookahead %u floor %u first %u last %u seed %" G_GUINT64_FORMAT,
-                       ks_policy_get_name (evict->policy), evict->lookahead, evict->floor,
-                       evict->pin_first, evict->pin_last, (guint64)evict->seed);
 
   add_text (sum, system);
   add_text (sum, format);
-  add_text (sum, policy);
+  add_policy (sum, evict);
   end (sum, out);
 }
 

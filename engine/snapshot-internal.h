@@ -28,7 +28,7 @@ typedef enum ks_snapshot_section {
 } ks_snapshot_section;
 
 #define KS_SNAPSHOT_LAYOUT_BYTES (6u * 4)
-#define KS_SNAPSHOT_STATE_BYTES (7u * 4 + 5 * 8)
+#define KS_SNAPSHOT_STATE_BYTES (8u * 4 + 5 * 8)
 #define KS_SNAPSHOT_TOKEN_BYTES 24u
 #define KS_SNAPSHOT_PIN_BYTES 8u
 

@@ -103,9 +103,9 @@ read_state(const section *s, ks_snapshot *snap, ks_error *err)
       !ks_reader_u32(&r, &rope_next) || !ks_reader_u32(&r, &turn) ||
       !ks_reader_u32(&r, &attachment) || !ks_reader_u32(&r, &snap->n_vocab) ||
       !ks_reader_u32(&r, &snap->n_remap) || !ks_reader_u32(&r, &remap_from) ||
-      !ks_reader_u64(&r, &snap->n_evicted) || !ks_reader_u64(&r, &snap->n_eviction_runs) ||
-      !ks_reader_u64(&r, &snap->least_keep) || !ks_reader_u64(&r, &snap->rng[0]) ||
-      !ks_reader_u64(&r, &snap->rng[1]))
+      !ks_reader_u32(&r, &snap->since_evict) || !ks_reader_u64(&r, &snap->n_evicted) ||
+      !ks_reader_u64(&r, &snap->n_eviction_runs) || !ks_reader_u64(&r, &snap->least_keep) ||
+      !ks_reader_u64(&r, &snap->rng[0]) || !ks_reader_u64(&r, &snap->rng[1]))
     return fail_damaged(err, "its state is cut");
   if (snap->seen > MAX_SEEN || rope_next > INT32_MAX / 2 || remap_from > INT32_MAX ||
       turn > UINT16_MAX || attachment > UINT8_MAX)
@@ -275,7 +275,7 @@ is_stream_sound(const ks_snapshot *snap, const planes *p)
     const uint32_t pos = get_u32(p->pos, e);
     const float log_beta = get_f32(p->log_beta, e);
 
-    if (pos >= snap->seen || (int64_t)pos <= before || !isfinite(log_beta) || log_beta > 0)
+    if (pos >= snap->seen || (int64_t)pos <= before || !isfinite(log_beta))
       return false;
     before = pos;
   }
@@ -454,6 +454,7 @@ take_state(ks_timeline *tl, const ks_snapshot *snap)
   tl->attachment = snap->attachment;
   tl->n_remap = snap->n_remap;
   tl->remap_from = snap->remap_from;
+  tl->since_evict = snap->since_evict;
   tl->n_evicted = snap->n_evicted;
   tl->n_eviction_runs = snap->n_eviction_runs;
   tl->least_keep = snap->least_keep;

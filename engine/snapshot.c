@@ -134,6 +134,7 @@ put_state(writer *w, const ks_timeline *tl, const ks_snapshot_params *params)
   put_u32(w, tl->shape->n_vocab);
   put_u32(w, tl->n_remap);
   put_u32(w, (uint32_t)tl->remap_from);
+  put_u32(w, tl->since_evict);
   put_u64(w, tl->n_evicted);
   put_u64(w, tl->n_eviction_runs);
   put_u64(w, tl->least_keep);

@@ -40,7 +40,7 @@ KS_CHECK ks_status ks_snapshot_write(ks_timeline *tl, const ks_snapshot_params *
  * into the caller's data. */
 typedef struct ks_snapshot {
   ks_snapshot_label label;
-  uint32_t seen, n_remap;
+  uint32_t seen, n_remap, since_evict;
   int32_t rope_next, remap_from;
   uint16_t turn;
   uint8_t attachment;

@@ -276,6 +276,7 @@ move_tokens(const remap *m)
   ks_timeline *tl = m->tl;
 
   tl->rope_next += m->recent_delta;
+  ks_evict_forget_queries(tl->evict); /* they were turned to the former positions */
   for (uint32_t i = 0; i < tl->seen; i++) {
     ks_token_info *t = &tl->tokens[i];
 

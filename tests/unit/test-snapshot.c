@@ -354,7 +354,7 @@ assert_refused(ks_timeline *tl, const bytes *good, int kind, size_t offset, uint
 KS_TEST(snapshot, hostile_contents)
 {
   const ks_snapshot_params params = make_params();
-  const float above = 0.5F, no_number = NAN;
+  const float no_number = NAN;
   uint32_t bits, n0;
   size_t rows;
   ks_timeline *tl;
@@ -372,7 +372,7 @@ KS_TEST(snapshot, hostile_contents)
   rows = n0 * (f.layout.k_row_bytes + f.layout.v_row_bytes);
   assert_refused(tl, &b, SEAL_LAYOUT, 0, f.layout.n_layer + 1, KS_ERR_FORMAT);
   assert_refused(tl, &b, SEAL_LAYOUT, 16, KS_DTYPE_Q4_0, KS_ERR_FORMAT);
-  assert_refused(tl, &b, SEAL_LAYOUT, 20, 1, KS_ERR_FORMAT);
+  assert_refused(tl, &b, SEAL_LAYOUT, 20, f.layout.n_aux + 1, KS_ERR_FORMAT);
   assert_refused(tl, &b, SEAL_STATE, 0, 65, KS_ERR_FORMAT);      /* seen */
   assert_refused(tl, &b, SEAL_STATE, 4, 60, KS_ERR_FORMAT);      /* rope_next */
   assert_refused(tl, &b, SEAL_STATE, 16, 100000, KS_ERR_FORMAT); /* n_vocab */
@@ -383,8 +383,6 @@ KS_TEST(snapshot, hostile_contents)
   assert_refused(tl, &b, SEAL_PINS, 0, 33, KS_ERR_FORMAT);
   assert_refused(tl, &b, SEAL_LENGTHS, 0, 67, KS_ERR_FORMAT);
   assert_refused(tl, &b, SEAL_LENGTHS, 0, n0 - 1, KS_ERR_FORMAT);
-  memcpy(&bits, &above, sizeof bits);
-  assert_refused(tl, &b, SEAL_STREAMS, rows, bits, KS_ERR_FORMAT); /* log_beta */
   memcpy(&bits, &no_number, sizeof bits);
   assert_refused(tl, &b, SEAL_STREAMS, rows, bits, KS_ERR_FORMAT);
   assert_refused(tl, &b, SEAL_STREAMS, rows + n0 * 4, 66, KS_ERR_FORMAT); /* pos */

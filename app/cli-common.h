@@ -37,6 +37,7 @@ int cli_gates_main (char **args);
 int cli_sessions_main (char **args);
 int cli_export_main (char **args);
 int cli_import_main (char **args);
+int cli_train_main (char **args);
 
 /* Valid UTF-8 without control characters, each of them a '?': names and messages that come from a
  * file or an argument must not move the terminal's cursor. (transfer full) */

@@ -18,6 +18,7 @@ static const CliCommand commands[] = {
     {"gates", "import and inspect what tells a model how long to remember", cli_gates_main},
     {"bench", "measure speed, memory and recall", cli_bench_main},
     {"eval", "run and score benchmarks, policy by policy", cli_eval_main},
+    {"train", "teach a retention gate from text, conversations and sessions", cli_train_main},
     {"inspect", "look into files, tokens, logits and evictions", cli_inspect_main},
     {"devices", "list what can compute here", cli_devices_main},
 };

@@ -8,6 +8,7 @@
 #include "app/eval-batch.h"
 #include "app/eval-synth.h"
 #include "app/eval-template.h"
+#include "app/eval-visual.h"
 #include "app/ks-error.h"
 
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #define MAX_LENGTH 1000000u
 #define MAX_NEW 65536
 #define MAX_ITEMS 1000000
+#define MAX_VISUAL_ANSWER 32u
 #define MARGIN 1024u /* of the pool, over the longest text: answers, frames, a pass */
 
 static const char help[] =
@@ -35,15 +37,17 @@ static const char help[] =
 typedef struct {
   CliOptions options;
   CliEvalData data;
-  char *out, *policies, *modes, *budget, *entries, *seeds, *question, *lengths, *depths, *values;
+  char *out, *policies, *modes, *budget, *entries, *seeds, *question, *lengths, *depths, *values,
+      *counts;
   char *filler;
   int n_item, n_sample, n_other, max_new, context;
   gint64 data_seed;
-  gboolean forced;
+  gboolean forced, easy;
+  int grid, side_px;
   /* what they mean */
   const char *bench;
-  GArray *entry_list, *seed_list, *length_list, *depth_list; /* of guint64 */
-  GPtrArray *items;                                          /* of a benchmark, else NULL */
+  GArray *entry_list, *seed_list, *length_list, *depth_list, *count_list; /* of guint64 */
+  GPtrArray *items; /* of a benchmark, else NULL */
   char *items_hash;
   KsEvalTemplate *tmpl;
   GPtrArray *sentences; /* of the filler, or NULL */
@@ -68,11 +72,13 @@ run_clear (Run *run)
   g_free (run->lengths);
   g_free (run->depths);
   g_free (run->values);
+  g_free (run->counts);
   g_free (run->filler);
   g_clear_pointer (&run->entry_list, g_array_unref);
   g_clear_pointer (&run->seed_list, g_array_unref);
   g_clear_pointer (&run->length_list, g_array_unref);
   g_clear_pointer (&run->depth_list, g_array_unref);
+  g_clear_pointer (&run->count_list, g_array_unref);
   g_clear_pointer (&run->items, g_ptr_array_unref);
   g_free (run->items_hash);
   ks_eval_template_free (run->tmpl);
@@ -114,7 +120,9 @@ parse_lists (Run *run, GError **error)
     run->length_list = parse_numbers ("--lengths", run->lengths, 1, MAX_LENGTH, error);
   if (run->length_list != NULL)
     run->depth_list = parse_numbers ("--depths", run->depths, 0, 100, error);
-  return run->depth_list != NULL;
+  if (run->depth_list != NULL)
+    run->count_list = parse_numbers ("--counts", run->counts, 1, 50, error);
+  return run->count_list != NULL;
 }
 
 static gboolean
@@ -165,6 +173,14 @@ add_options (Run *run, GOptionContext *context)
        "made-up tests: tokens of prompt and answer (default 1024)", "LIST"},
       {"depths", 0, 0, G_OPTION_ARG_STRING, &run->depths,
        "made-up tests: where the needle lies, in percent (default 50)", "LIST"},
+      {"counts", 0, 0, G_OPTION_ARG_STRING, &run->counts,
+       "visual haystacks: pictures, 1 to 50 (default 1,2,5,10)", "LIST"},
+      {"easy", 0, 0, G_OPTION_ARG_NONE, &run->easy,
+       "visual haystacks: distractors of other shapes, not just other colours", NULL},
+      {"grid", 0, 0, G_OPTION_ARG_INT, &run->grid,
+       "visual-grid: cells in a row and a column (default 3)", "N"},
+      {"side", 0, 0, G_OPTION_ARG_INT, &run->side_px,
+       "visual haystacks: pixels of a side (default 336)", "PX"},
       {"samples", 0, 0, G_OPTION_ARG_INT, &run->n_sample,
        "made-up tests: items for each length and depth (default 20)", "N"},
       {"values", 0, 0, G_OPTION_ARG_STRING, &run->values,
@@ -182,7 +198,8 @@ add_options (Run *run, GOptionContext *context)
       {"forced", 0, 0, G_OPTION_ARG_NONE, &run->forced,
        "read the references in place of answers, and measure their loss", NULL},
       {"context", 0, 0, G_OPTION_ARG_INT, &run->context,
-       "benchmarks: room for so many tokens where everything is kept (default: the trained "
+       "benchmarks and pictures: room for so many tokens where everything is kept (default: the "
+       "trained "
        "length)",
        "N"},
       {"chunk", 0, 0, G_OPTION_ARG_INT, &run->options.chunk, "tokens of a pass (default 128)", "N"},
@@ -210,6 +227,7 @@ set_defaults (Run *run)
   set_default (&run->lengths, "1024");
   set_default (&run->depths, "50");
   set_default (&run->values, "number");
+  set_default (&run->counts, "1,2,5,10");
 }
 
 /* --- items --- */
@@ -219,6 +237,8 @@ load_items (Run *run, GError **error)
 {
   g_autofree char *path = NULL, *text = NULL;
 
+  if (ks_eval_visual_is_kind (run->bench))
+    return TRUE;
   if (ks_eval_synth_is_kind (run->bench)) {
     if (run->filler == NULL)
       return TRUE;
@@ -250,6 +270,40 @@ get_values (const Run *run)
                                              : KS_EVAL_NUMBER;
 }
 
+/* Every number of pictures, place and number.  Places that fall together are taken once. */
+static GPtrArray *
+make_visual_items (Run *run, gboolean after, GError **error)
+{
+  g_autoptr (GPtrArray) items = g_ptr_array_new_with_free_func ((GDestroyNotify)ks_eval_item_free);
+  KsEvalVisualOptions options = {.seed = (guint64)run->data_seed,
+                                 .grid = (guint)run->grid,
+                                 .size_px = (guint)run->side_px,
+                                 .easy = run->easy,
+                                 .after = after};
+
+  for (guint c = 0; c < run->count_list->len; c++) {
+    guint last = G_MAXUINT;
+
+    options.n_picture = (guint)g_array_index (run->count_list, guint64, c);
+    for (guint d = 0; d < run->depth_list->len; d++) {
+      guint depth = (guint)g_array_index (run->depth_list, guint64, d);
+
+      options.position = (depth * (options.n_picture - 1) + 50) / 100;
+      if (options.position == last)
+        continue;
+      last = options.position;
+      for (options.index = 0; options.index < (guint)run->n_sample; options.index++) {
+        KsEvalItem *item = ks_eval_visual_make (run->bench, &options, error);
+
+        if (item == NULL)
+          return NULL;
+        g_ptr_array_add (items, item);
+      }
+    }
+  }
+  return g_steal_pointer (&items);
+}
+
 /* Every length, depth and number, the question with or after the text. */
 static GPtrArray *
 make_items (Run *run, KsEngineSetup *setup, gboolean after, GError **error)
@@ -261,6 +315,8 @@ make_items (Run *run, KsEngineSetup *setup, gboolean after, GError **error)
                                 .values = get_values (run),
                                 .filler = run->sentences};
 
+  if (ks_eval_visual_is_kind (run->bench))
+    return make_visual_items (run, after, error);
   for (guint l = 0; l < run->length_list->len; l++)
     for (guint d = 0; d < run->depth_list->len; d++)
       for (options.index = 0; options.index < (guint)run->n_sample; options.index++) {
@@ -289,7 +345,8 @@ get_max_new (const Run *run)
   for (guint i = 0; i < G_N_ELEMENTS (caps); i++)
     if (g_str_equal (caps[i].bench, run->bench))
       return caps[i].n;
-  return ks_eval_synth_get_reserve (run->bench);
+  return ks_eval_visual_is_kind (run->bench) ? MAX_VISUAL_ANSWER
+                                             : ks_eval_synth_get_reserve (run->bench);
 }
 
 /* --- running --- */
@@ -312,6 +369,11 @@ make_header (Run *run, KsEngineSetup *setup)
   }
   cJSON_AddStringToObject (json, "values", run->values);
   cJSON_AddNumberToObject (json, "other_turns", run->n_other);
+  if (ks_eval_visual_is_kind (run->bench)) {
+    cJSON_AddNumberToObject (json, "grid", run->grid);
+    cJSON_AddNumberToObject (json, "side_px", run->side_px);
+    cJSON_AddBoolToObject (json, "easy", run->easy);
+  }
   if (run->filler_hash != NULL)
     cJSON_AddStringToObject (json, "filler_hash", run->filler_hash);
   return json;
@@ -373,9 +435,12 @@ run_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
   if (run->items != NULL) {
     ok = ok && run_question (run, setup, job, "", file, error);
   } else {
-    if (with && !g_str_equal (run->bench, "turns")) /* whose questions always come later */
+    gboolean comes_later =
+        g_str_equal (run->bench, "turns") || g_str_equal (run->bench, "visual-turns");
+
+    if (with && !comes_later) /* whose questions always come later */
       ok = ok && run_question (run, setup, job, "with", file, error);
-    if (after || g_str_equal (run->bench, "turns"))
+    if (after || comes_later)
       ok = ok && run_question (run, setup, job, "after", file, error);
   }
   cli_bench_show_progress (NULL);
@@ -386,11 +451,13 @@ run_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
 static void
 set_pool (Run *run, KsEngineOptions *options)
 {
-  guint64 entries = run->items != NULL ? (guint64)run->context : 0;
+  gboolean is_visual = ks_eval_visual_is_kind (run->bench);
+  guint64 entries = run->items != NULL || is_visual ? (guint64)run->context : 0;
 
-  for (guint i = 0; run->items == NULL && i < run->length_list->len; i++)
+  for (guint i = 0; run->items == NULL && !is_visual && i < run->length_list->len; i++)
     entries = MAX (entries, g_array_index (run->length_list, guint64, i) + MARGIN);
-  options->policy = KS_POLICY_FULL;
+  /* Pages have room for what H2O counts where it is asked for. */
+  options->policy = strstr (run->policies, "h2o") != NULL ? KS_POLICY_H2O : KS_POLICY_FULL;
   options->budget = (ks_budget_request){.entries = entries};
 }
 
@@ -429,7 +496,7 @@ cli_eval_run_main (char **args)
 {
   g_autoptr (GOptionContext) context = g_option_context_new ("BENCH");
   g_auto (GStrv) rest = g_strdupv (args);
-  Run run = {.n_sample = 20, .n_other = 2, .data_seed = 1};
+  Run run = {.n_sample = 20, .n_other = 2, .data_seed = 1, .grid = 3, .side_px = 336};
   int code = CLI_OK;
 
   cli_options_init (&run.options);
@@ -445,7 +512,8 @@ cli_eval_run_main (char **args)
     run.bench = rest[1];
     if (run.bench == NULL || rest[2] != NULL)
       code = cli_usage ("name one benchmark or test: see keepsake-cli eval --help");
-    else if (!ks_eval_synth_is_kind (run.bench) && !g_strv_contains (ks_eval_benches, run.bench))
+    else if (!ks_eval_synth_is_kind (run.bench) && !ks_eval_visual_is_kind (run.bench) &&
+             !g_strv_contains (ks_eval_benches, run.bench))
       code =
           cli_usage ("there is no benchmark or test '%s': see keepsake-cli eval --help", run.bench);
     else

@@ -225,26 +225,6 @@ print_mme (const cJSON *list)
 }
 
 static gboolean
-complete_rows (const Options *options, GPtrArray *rows, GError **error)
-{
-  g_autoptr (GHashTable) done = g_hash_table_new (g_str_hash, g_str_equal);
-
-  for (guint i = 0; options->data.data != NULL && i < rows->len; i++) {
-    const KsEvalRow *row = g_ptr_array_index (rows, i);
-    g_autoptr (GPtrArray) items = NULL;
-
-    if (!g_strv_contains (ks_eval_benches, row->bench) ||
-        !g_hash_table_add (done, (gpointer)row->bench))
-      continue;
-    items = cli_eval_data_load (&options->data, row->bench, error);
-    if (items == NULL)
-      return FALSE;
-    ks_eval_score_complete (rows, items);
-  }
-  return TRUE;
-}
-
-static gboolean
 score_file (const Options *options, KsEvalScorer scorer, const char *path, GError **error)
 {
   g_autoptr (KsEvalRunFile) file = ks_eval_run_file_load (path, error);
@@ -255,7 +235,7 @@ score_file (const Options *options, KsEvalScorer scorer, const char *path, GErro
   GPtrArray *rows = file != NULL ? ks_eval_run_file_get_rows (file) : NULL;
   cJSON *mme;
 
-  if (rows == NULL || !complete_rows (options, rows, error))
+  if (rows == NULL || !cli_eval_data_complete (&options->data, rows, error))
     return FALSE;
   scores = ks_eval_score_rows (rows, scorer, error);
   if (scores == NULL)

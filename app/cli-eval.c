@@ -11,6 +11,7 @@ static const CliCommand commands[] = {
     {"run", "ask the questions of a benchmark, policy by policy, into a run file",
      cli_eval_run_main},
     {"score", "score run files; no model is needed", cli_eval_score_main},
+    {"table", "tables with intervals, comparisons and plots, from run files", cli_eval_table_main},
     {"judge", "write what a judge is to read of MMDU, and read what it replied",
      cli_eval_judge_main},
 };
@@ -18,11 +19,14 @@ static const CliCommand commands[] = {
 static const char help[] =
     "Benchmarks: aime, mathvision, mme, mmdu, textvqa, from files that you have; nothing is\n"
     "fetched. Tests that need no data: needle, needle-keys, needle-all, needle-values,\n"
-    "needle-queries, tracking, common-words, frequent-words, turns.\n\n"
+    "needle-queries, tracking, common-words, frequent-words, turns; with pictures: visual-yesno,\n"
+    "visual-index, visual-code, visual-all, visual-any, visual-count, visual-grid, visual-text,\n"
+    "visual-turns.\n\n"
     "Examples:\n"
     "  keepsake-cli eval run needle --lengths 1024,4096 --entries 128,512 --out needle.jsonl\n"
     "  keepsake-cli eval run mme --data MME_release --mmproj tower.gguf --out mme.jsonl\n"
-    "  keepsake-cli eval score needle.jsonl mme.jsonl --scorer harness\n";
+    "  keepsake-cli eval score needle.jsonl mme.jsonl --scorer harness\n"
+    "  keepsake-cli eval table needle.jsonl --out results\n";
 
 int
 cli_eval_main (char **args)
@@ -79,6 +83,26 @@ cli_eval_data_find_template (const CliEvalData *data, const char *name)
 
   return data->templates != NULL ? g_build_filename (data->templates, file, NULL)
                                  : g_build_filename (own, "eval", file, NULL);
+}
+
+gboolean
+cli_eval_data_complete (const CliEvalData *data, GPtrArray *rows, GError **error)
+{
+  g_autoptr (GHashTable) done = g_hash_table_new (g_str_hash, g_str_equal);
+
+  for (guint i = 0; data->data != NULL && i < rows->len; i++) {
+    const KsEvalRow *row = g_ptr_array_index (rows, i);
+    g_autoptr (GPtrArray) items = NULL;
+
+    if (!g_strv_contains (ks_eval_benches, row->bench) ||
+        !g_hash_table_add (done, (gpointer)row->bench))
+      continue;
+    items = cli_eval_data_load (data, row->bench, error);
+    if (items == NULL)
+      return FALSE;
+    ks_eval_score_complete (rows, items);
+  }
+  return TRUE;
 }
 
 char *

@@ -20,6 +20,8 @@ static const CliCommand commands[] = {
     {"snapshot", "going back to a kept state against reading again", cli_bench_snapshot_main},
     {"long", "a text many times as long as the model was trained for", cli_bench_long_main},
     {"recall", "questions about facts in other text, policy by policy", cli_bench_recall_main},
+    {"policies", "loss and recall, policies by budgets, with intervals: tables and plots",
+     cli_bench_policies_main},
     {"context", "speed and memory as the context grows, policy by policy", cli_bench_context_main},
     {"dilution", "attention on the evidence as the context grows", cli_bench_dilution_main},
 };

@@ -14,6 +14,7 @@ int cli_bench_speed_main (char **args);
 int cli_bench_memory_main (char **args);
 int cli_bench_perplexity_main (char **args);
 int cli_bench_recall_main (char **args);
+int cli_bench_policies_main (char **args);
 int cli_bench_context_main (char **args);
 int cli_bench_dilution_main (char **args);
 int cli_bench_snapshot_main (char **args);

@@ -78,17 +78,71 @@ draw_thing (cairo_t *cr, const KsVisualThing *thing, double x, double y, double 
   cairo_fill (cr);
 }
 
+/* Letters and digits of five by seven dots, a row a byte, the highest of five bits on the left: no
+ * font of the system, so that every machine draws the same. */
+typedef struct {
+  char letter;
+  guint8 rows[7];
+} Glyph;
+
+static const Glyph glyphs[] = {
+    {'A', {0x0e, 0x11, 0x11, 0x1f, 0x11, 0x11, 0x11}},
+    {'B', {0x1e, 0x11, 0x11, 0x1e, 0x11, 0x11, 0x1e}},
+    {'C', {0x0f, 0x10, 0x10, 0x10, 0x10, 0x10, 0x0f}},
+    {'D', {0x1e, 0x11, 0x11, 0x11, 0x11, 0x11, 0x1e}},
+    {'E', {0x1f, 0x10, 0x10, 0x1e, 0x10, 0x10, 0x1f}},
+    {'F', {0x1f, 0x10, 0x10, 0x1e, 0x10, 0x10, 0x10}},
+    {'G', {0x0f, 0x10, 0x10, 0x13, 0x11, 0x11, 0x0f}},
+    {'H', {0x11, 0x11, 0x11, 0x1f, 0x11, 0x11, 0x11}},
+    {'J', {0x07, 0x02, 0x02, 0x02, 0x02, 0x12, 0x0c}},
+    {'K', {0x11, 0x12, 0x14, 0x18, 0x14, 0x12, 0x11}},
+    {'L', {0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x1f}},
+    {'M', {0x11, 0x1b, 0x15, 0x15, 0x11, 0x11, 0x11}},
+    {'N', {0x11, 0x19, 0x15, 0x15, 0x13, 0x11, 0x11}},
+    {'P', {0x1e, 0x11, 0x11, 0x1e, 0x10, 0x10, 0x10}},
+    {'R', {0x1e, 0x11, 0x11, 0x1e, 0x14, 0x12, 0x11}},
+    {'S', {0x0f, 0x10, 0x10, 0x0e, 0x01, 0x01, 0x1e}},
+    {'T', {0x1f, 0x04, 0x04, 0x04, 0x04, 0x04, 0x04}},
+    {'U', {0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x0e}},
+    {'V', {0x11, 0x11, 0x11, 0x11, 0x0a, 0x0a, 0x04}},
+    {'W', {0x11, 0x11, 0x11, 0x15, 0x15, 0x1b, 0x11}},
+    {'X', {0x11, 0x11, 0x0a, 0x04, 0x0a, 0x11, 0x11}},
+    {'Y', {0x11, 0x11, 0x0a, 0x04, 0x04, 0x04, 0x04}},
+    {'Z', {0x1f, 0x01, 0x02, 0x04, 0x08, 0x10, 0x1f}},
+    {'2', {0x0e, 0x11, 0x01, 0x06, 0x08, 0x10, 0x1f}},
+    {'3', {0x1e, 0x01, 0x01, 0x0e, 0x01, 0x01, 0x1e}},
+    {'4', {0x02, 0x06, 0x0a, 0x12, 0x1f, 0x02, 0x02}},
+    {'5', {0x1f, 0x10, 0x1e, 0x01, 0x01, 0x11, 0x0e}},
+    {'6', {0x06, 0x08, 0x10, 0x1e, 0x11, 0x11, 0x0e}},
+    {'7', {0x1f, 0x01, 0x02, 0x04, 0x08, 0x08, 0x08}},
+    {'9', {0x0e, 0x11, 0x11, 0x0f, 0x01, 0x02, 0x0c}},
+};
+
 static void
-draw_text (cairo_t *cr, const char *text, double size)
+draw_glyph (cairo_t *cr, char letter, double x, double y, double dot)
 {
-  cairo_text_extents_t extents;
+  guint at = 0;
+
+  while (at < G_N_ELEMENTS (glyphs) && glyphs[at].letter != letter)
+    at++;
+  g_return_if_fail (at < G_N_ELEMENTS (glyphs));
+  for (guint row = 0; row < 7; row++)
+    for (guint col = 0; col < 5; col++)
+      if (glyphs[at].rows[row] >> (4 - col) & 1)
+        cairo_rectangle (cr, x + dot * col, y + dot * row, dot, dot);
+}
+
+/* Across the lower edge; dots are whole pixels, so that edges stay sharp. */
+static void
+draw_text (cairo_t *cr, const char *text, guint size_px)
+{
+  guint n = (guint)strlen (text), dot = MAX (size_px / 48, 1);
+  double x = (size_px - dot * (6.0 * n - 1)) / 2, y = size_px - 8.5 * dot;
 
   cairo_set_source_rgb (cr, 0, 0, 0);
-  cairo_select_font_face (cr, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_BOLD);
-  cairo_set_font_size (cr, size / 6);
-  cairo_text_extents (cr, text, &extents);
-  cairo_move_to (cr, (size - extents.width) / 2 - extents.x_bearing, 0.93 * size);
-  cairo_show_text (cr, text);
+  for (guint i = 0; i < n; i++)
+    draw_glyph (cr, text[i], floor (x) + 6.0 * dot * i, floor (y), dot);
+  cairo_fill (cr);
 }
 
 static cairo_status_t
@@ -106,7 +160,7 @@ ks_visual_scene_draw (const KsVisualScene *scene, guint size_px)
   cairo_t *cr = cairo_create (surface);
   g_autoptr (GByteArray) png = g_byte_array_new ();
   guint side = MAX (scene->side, 1);
-  double height = scene->text[0] != '\0' ? 0.78 * size_px : size_px, size = size_px;
+  double height = scene->text[0] != '\0' ? 0.8 * size_px : size_px, size = size_px;
   char *base64;
 
   cairo_set_source_rgb (cr, 0.96, 0.96, 0.94);
@@ -118,7 +172,7 @@ ks_visual_scene_draw (const KsVisualScene *scene, guint size_px)
                 0.42 * MIN (cell_w, cell_h));
   }
   if (scene->text[0] != '\0')
-    draw_text (cr, scene->text, size);
+    draw_text (cr, scene->text, size_px);
   cairo_destroy (cr);
   cairo_surface_write_to_png_stream (surface, write_cb, png);
   cairo_surface_destroy (surface);

@@ -39,7 +39,8 @@ typedef struct {
   guint side;
   KsVisualThing things[KS_VISUAL_MAX_CELLS];
   guint n_thing;
-  char text[16]; /* large, across the lower edge; "" = none */
+  /* Across the lower edge; capitals without I, O, Q and digits without 0, 1, 8; "" = none. */
+  char text[16];
 } KsVisualScene;
 
 const char *ks_visual_shape_get_name (KsVisualShape shape);

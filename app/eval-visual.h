@@ -1,7 +1,7 @@
 /* eval-visual.h - visual haystacks that need no data: pictures drawn by the program, some of them
  * evidence, the rest distractors, and questions about them.  Same kind and options: same pictures
- * and words on every machine with the same cairo and fonts.  N = 1 tells seeing from remembering.
- * Source: docs/formats/evaluation.md.  Threads: any. */
+ * and words on every machine with the same cairo (no font takes part).  N = 1 tells seeing from
+ * remembering.  Source: docs/formats/evaluation.md.  Threads: any. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 

@@ -163,14 +163,7 @@ make_timeline (Run *run, KsEngineSetup *setup, ks_policy policy, GError **error)
   ks_timeline *tl = NULL;
   ks_error err = {0};
 
-  params.evict = ks_evict_default_params (policy);
-  params.evict.seed = (uint64_t)options->policy_seed;
-  if (options->pin_first >= 0)
-    params.evict.pin_first = (uint32_t)options->pin_first;
-  if (options->lookahead >= 1)
-    params.evict.lookahead = (uint32_t)options->lookahead;
-  if (options->floor >= 0)
-    params.evict.floor = (uint32_t)options->floor;
+  params.evict = ks_engine_setup_make_evict_params (setup, policy);
   params.n_keep = policy == KS_POLICY_FULL ? 0
                                            : (uint64_t)options->entries * setup->layout.n_layer *
                                                  setup->layout.n_kv_head;
@@ -267,6 +260,8 @@ recall_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
 
     if (ks_policy_needs_gate (policy) && setup->gate == NULL)
       cli_print_notice ("A policy that needs a retention gate is left out: the model has none.");
+    else if (ks_timeline_check_policy (policy, setup->gate, NULL) != KS_OK)
+      cli_print_notice ("A policy that needs another kind of gate is left out.");
     else
       ok = run_policy (run, setup, job, policy, error);
   }
@@ -316,6 +311,9 @@ run_command (Run *run, CliOptions *options, const char *policies)
     engine_options->budget =
         (ks_budget_request){.entries = MAX (TOKENS_FOR (run->n_word), (guint64)options->entries)};
     engine_options->policy = KS_POLICY_FULL;
+    for (guint i = 0; i < run->policies->len; i++)
+      engine_options->n_aux = MAX (
+          engine_options->n_aux, ks_policy_get_n_aux (g_array_index (run->policies, ks_policy, i)));
     code = cli_bench_run (engine_options, recall_job, run);
   } else {
     code = cli_fail (error);
@@ -360,7 +358,7 @@ cli_bench_recall_main (char **args)
     return cli_usage (
         "--prompts, --words or --answer-tokens is out of range: see keepsake-cli bench "
         "recall --help");
-  if (options.budget != NULL || options.kv_budget != NULL || options.policy != NULL ||
+  if (options.budget != NULL || options.kv_budget != NULL || options.policy.name != NULL ||
       options.keep_everything)
     return cli_usage ("recall compares policies at --entries M; choose them with --policies");
   run.seed = (guint64)seed;

@@ -323,8 +323,8 @@ run_command (Run *run)
     return cli_fail (error);
   if (run->options->kv_type == NULL)
     options->kv_dtype = KS_DTYPE_F32;
-  if (run->options->pin_first < 0)
-    options->pin_first = 0; /* the method alone pins nothing */
+  if (options->policy_options.pin_first < 0)
+    options->policy_options.pin_first = 0; /* the method alone pins nothing */
   /* Room for what lies between two evictions. */
   options->budget = (ks_budget_request){.entries = (uint64_t)run->options->entries + buffer};
   options->chunk = chunk;

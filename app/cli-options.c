@@ -18,7 +18,7 @@ cli_options_init (CliOptions *options)
   *options = (CliOptions){0};
   options->threads = options->min_pixels = options->max_pixels = options->frames = CLI_UNSET;
   options->entries = options->chunk = options->buffer = options->page = CLI_UNSET;
-  options->lookahead = options->floor = options->pin_first = CLI_UNSET;
+  cli_policy_init (&options->policy);
   options->temperature = options->top_p = options->min_p = options->repeat_penalty = UNSET_REAL;
   options->top_k = options->max_tokens = CLI_UNSET;
   options->seed = G_MININT64;
@@ -36,7 +36,7 @@ cli_options_clear (CliOptions *options)
   g_free (options->isa);
   g_free (options->budget);
   g_free (options->kv_budget);
-  g_free (options->policy);
+  cli_policy_clear (&options->policy);
   g_strfreev (options->stops);
   g_strfreev (options->attach);
   g_strfreev (options->images);
@@ -93,10 +93,6 @@ cli_options_add_memory (CliOptions *options, GOptionContext *context)
        "memory for keys and values only (24MiB)", "SIZE"},
       {"entries", 'M', 0, G_OPTION_ARG_INT, &options->entries,
        "the same as an average number of entries in each of the model's streams", "M"},
-      {"policy", 'p', 0, G_OPTION_ARG_STRING, &options->policy,
-       "what to keep: dbtrimkv, trimkv, full, streaming, keydiff, keydiff-global, random "
-       "(default: dbtrimkv with a gate, else keydiff-global)",
-       "NAME"},
       {"keep-everything", 0, 0, G_OPTION_ARG_NONE, &options->keep_everything,
        "never forget: the same as --policy full; running out of memory is an error", NULL},
       {"chunk", 0, 0, G_OPTION_ARG_INT, &options->chunk, "tokens read in one pass (default 128)",
@@ -105,17 +101,10 @@ cli_options_add_memory (CliOptions *options, GOptionContext *context)
        "tokens an answer may grow between two evictions (default 32)", "N"},
       {"page-entries", 0, 0, G_OPTION_ARG_INT, &options->page,
        "entries in a page of the store, a power of two (default 16)", "N"},
-      {"lookahead", 0, 0, G_OPTION_ARG_INT, &options->lookahead,
-       "steps that a retention score looks ahead (default 1)", "N"},
-      {"floor", 0, 0, G_OPTION_ARG_INT, &options->floor,
-       "entries that every stream keeps in any case (default 0)", "N"},
-      {"pin-first", 0, 0, G_OPTION_ARG_INT, &options->pin_first,
-       "first tokens that are always kept (default 1 with a gate)", "N"},
-      {"policy-seed", 0, 0, G_OPTION_ARG_INT64, &options->policy_seed,
-       "seed of the random policy (default 0)", "N"},
       {NULL, 0, 0, 0, NULL, NULL, NULL}};
 
   g_option_context_add_main_entries (context, entries, NULL);
+  cli_policy_add (&options->policy, context);
 }
 
 void
@@ -269,9 +258,8 @@ usage_error (GError **error, const char *text)
   return FALSE;
 }
 
-/* A number that was given lies at or above its least value. */
-static gboolean
-check_least (const char *name, int value, int least, GError **error)
+gboolean
+cli_check_least (const char *name, int value, int least, GError **error)
 {
   if (value == CLI_UNSET || value >= least)
     return TRUE;
@@ -283,17 +271,14 @@ check_least (const char *name, int value, int least, GError **error)
 static gboolean
 check_numbers (const CliOptions *options, GError **error)
 {
-  return check_least ("--threads", options->threads, 0, error) &&
-         check_least ("--frames", options->frames, 1, error) &&
-         check_least ("--min-pixels", options->min_pixels, 1, error) &&
-         check_least ("--max-pixels", options->max_pixels, 1, error) &&
-         check_least ("--entries", options->entries, 1, error) &&
-         check_least ("--chunk", options->chunk, 1, error) &&
-         check_least ("--buffer", options->buffer, 1, error) &&
-         check_least ("--page-entries", options->page, 1, error) &&
-         check_least ("--lookahead", options->lookahead, 1, error) &&
-         check_least ("--floor", options->floor, 0, error) &&
-         check_least ("--pin-first", options->pin_first, 0, error);
+  return cli_check_least ("--threads", options->threads, 0, error) &&
+         cli_check_least ("--frames", options->frames, 1, error) &&
+         cli_check_least ("--min-pixels", options->min_pixels, 1, error) &&
+         cli_check_least ("--max-pixels", options->max_pixels, 1, error) &&
+         cli_check_least ("--entries", options->entries, 1, error) &&
+         cli_check_least ("--chunk", options->chunk, 1, error) &&
+         cli_check_least ("--buffer", options->buffer, 1, error) &&
+         cli_check_least ("--page-entries", options->page, 1, error);
 }
 
 const char *
@@ -346,23 +331,16 @@ set_policy (const CliOptions *options, KsEngineOptions *out, GError **error)
 {
   ks_policy policy;
 
-  if (options->keep_everything && options->policy != NULL)
+  if (options->keep_everything && options->policy.name != NULL)
     return usage_error (error, "give only one of --policy and --keep-everything");
   if (options->keep_everything)
     out->policy = KS_POLICY_FULL;
-  if (options->policy != NULL) {
-    if (!ks_policy_parse (options->policy, &policy)) {
-      g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_USAGE,
-                   "there is no policy '%s': see --help for their names", options->policy);
+  if (options->policy.name != NULL) {
+    if (!cli_policy_parse_name (options->policy.name, &policy, error))
       return FALSE;
-    }
     out->policy = (int)policy;
   }
-  out->lookahead = options->lookahead;
-  out->floor = options->floor;
-  out->pin_first = options->pin_first;
-  out->seed = (guint64)options->policy_seed;
-  return TRUE;
+  return cli_policy_make_options (&options->policy, &out->policy_options, error);
 }
 
 /* The settings' policy, unless it cannot be or something else was asked for. */
@@ -372,7 +350,7 @@ set_saved_policy (const CliOptions *options, KsSettings *settings, KsEngineOptio
   g_autofree char *saved = ks_settings_dup_policy (settings);
   ks_policy policy;
 
-  if (options->policy != NULL || options->keep_everything || saved == NULL)
+  if (options->policy.name != NULL || options->keep_everything || saved == NULL)
     return;
   if (ks_policy_parse (saved, &policy) && (!ks_policy_needs_gate (policy) || out->gate_path))
     out->policy = (int)policy;
@@ -522,9 +500,9 @@ cli_options_take_session (CliOptions *options, const KsSessionSettings *session)
 
   if (options->model == NULL && session->model != NULL)
     options->model = g_strdup (session->model);
-  if (options->policy == NULL && !options->keep_everything && session->policy != NULL &&
+  if (options->policy.name == NULL && !options->keep_everything && session->policy != NULL &&
       ks_policy_parse (session->policy, &policy))
-    options->policy = g_strdup (session->policy);
+    options->policy.name = g_strdup (session->policy);
   if (!has_budget && session->kv_budget_bytes > 0)
     options->kv_budget = g_strdup_printf ("%" G_GINT64_FORMAT, session->kv_budget_bytes);
   else if (!has_budget && session->budget_bytes > 0)
@@ -556,8 +534,8 @@ cli_options_make_session (const CliOptions *options)
 
   session->model = g_strdup (options->model);
   session->system_prompt = g_strdup (options->system);
-  session->policy =
-      g_strdup (options->keep_everything ? ks_policy_get_name (KS_POLICY_FULL) : options->policy);
+  session->policy = g_strdup (options->keep_everything ? ks_policy_get_name (KS_POLICY_FULL)
+                                                       : options->policy.name);
   session->budget_bytes = get_bytes (options->budget);
   session->kv_budget_bytes = get_bytes (options->kv_budget);
   session->temperature = get_real (options->temperature, 100);
@@ -601,8 +579,8 @@ cli_options_make_answer (const CliOptions *options, const KsSessionSettings *ses
       !set_real ("--min-p", options->min_p, &out->sampler.min_p, error) ||
       !set_real ("--repeat-penalty", options->repeat_penalty, &out->sampler.repeat_penalty,
                  error) ||
-      !check_least ("--top-k", options->top_k, 0, error) ||
-      !check_least ("--max-tokens", options->max_tokens, 1, error))
+      !cli_check_least ("--top-k", options->top_k, 0, error) ||
+      !cli_check_least ("--max-tokens", options->max_tokens, 1, error))
     return NULL;
   if (options->seed < 0 && options->seed != G_MININT64) {
     usage_error (error, "--seed must be at least 0");

@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
+#include "app/cli-policy.h"
 #include "app/ks-answer.h"
 #include "app/ks-engine-setup.h"
 #include "app/ks-model-registry.h"
@@ -24,9 +25,9 @@ typedef struct {
   gboolean wants_eyes; /* a command that may look at pictures */
   gboolean is_check;   /* a command that checks or evaluates: exact where no mode is asked for */
   /* memory */
-  char *budget, *kv_budget, *policy;
-  int entries, chunk, buffer, page, lookahead, floor, pin_first;
-  gint64 policy_seed;
+  char *budget, *kv_budget;
+  int entries, chunk, buffer, page;
+  CliPolicy policy;
   gboolean keep_everything;
   /* sampling */
   double temperature, top_p, min_p, repeat_penalty;
@@ -70,6 +71,8 @@ KsSessionSettings *cli_options_make_session (const CliOptions *options);
 /* The file that name stands for; NULL means $KEEPSAKE_MODEL, else the saved model, else the default
  * one. (transfer full) */
 char *cli_resolve_model (KsModelRegistry *registry, const char *name, GError **error);
+/* A number that was given (not CLI_UNSET) lies at or above its least value. */
+gboolean cli_check_least (const char *name, int value, int least, GError **error);
 const char *cli_get_mode_name (ks_compute_mode mode);
 /* cli-prune.c: fewer tokens of pictures; cli_options_make_engine applies them. */
 void cli_prune_add (CliOptions *options, GOptionContext *context);

@@ -579,19 +579,21 @@ gboolean
 ks_conversation_core_set_policy (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
                                  ks_policy policy, GError **error)
 {
+  guint64 total_bytes = core->setup->request.total_bytes;
   ks_evict_params params;
   ks_error err = {0};
 
   if (!ensure_timeline (core, engine, job, error))
     return FALSE;
-  if (ks_policy_needs_gate (policy) && core->setup->gate == NULL) {
-    g_set_error (error, KS_ENGINE_ERROR, KS_ERR_ARG, "the policy %s needs a retention gate",
-                 ks_policy_get_name (policy));
-    return FALSE;
-  }
   params = ks_engine_setup_make_evict_params (core->setup, policy);
   if (!ks_error_check (ks_timeline_set_policy (core->tl, &params, &err), &err, error))
     return FALSE;
+  /* What the policy notes of passes is paid for by the target as well. */
+  if (total_bytes > 0 && !ks_core_set_total (core, total_bytes, error)) {
+    if (ks_timeline_set_policy (core->tl, &core->evict, NULL) != KS_OK)
+      core->evict = params; /* it stays in force */
+    return FALSE;
+  }
   core->evict = params;
   if (ks_timeline_get_seen (core->tl) > 0)
     core->has_chain = FALSE; /* chosen by two policies, it stands for neither */

@@ -22,7 +22,8 @@ ks_engine_options_new (void)
   options->kv_dtype = KS_DTYPE_F16;
   options->mode = KS_COMPUTE_FAST;
   options->embed_memory_bytes = DEFAULT_EMBED_BYTES;
-  options->policy = options->lookahead = options->floor = options->pin_first = -1;
+  options->policy = -1;
+  ks_policy_options_init (&options->policy_options);
   return options;
 }
 
@@ -65,22 +66,14 @@ ks_engine_options_free (KsEngineOptions *options)
 ks_evict_params
 ks_engine_setup_make_evict_params (const KsEngineSetup *setup, ks_policy policy)
 {
-  ks_evict_params params = ks_evict_default_params (policy);
-
-  if (setup->lookahead >= 1)
-    params.lookahead = (uint32_t)setup->lookahead;
-  if (setup->floor >= 0)
-    params.floor = (uint32_t)setup->floor;
-  if (setup->pin_first >= 0)
-    params.pin_first = (uint32_t)setup->pin_first;
-  params.seed = setup->evict.seed;
-  return params;
+  return ks_policy_options_make_params (&setup->policy_options, policy);
 }
 
 static gboolean
 choose_policy (KsEngineSetup *setup, const KsEngineOptions *options, GError **error)
 {
-  ks_policy policy = setup->gate != NULL ? KS_POLICY_DBTRIMKV : KS_POLICY_KEYDIFF_GLOBAL;
+  ks_policy policy = ks_timeline_pick_policy (setup->gate);
+  ks_error err = {0};
 
   if (options->policy >= 0)
     policy = (ks_policy)options->policy;
@@ -96,12 +89,19 @@ choose_policy (KsEngineSetup *setup, const KsEngineOptions *options, GError **er
         ks_policy_get_name (policy));
     return FALSE;
   }
-  setup->lookahead = options->lookahead;
-  setup->floor = options->floor;
-  setup->pin_first = options->pin_first;
-  setup->evict.seed = options->seed;
+  if (!ks_error_check (ks_timeline_check_policy (policy, setup->gate, &err), &err, error))
+    return FALSE;
+  setup->policy_options = options->policy_options;
   setup->evict = ks_engine_setup_make_evict_params (setup, policy);
-  return TRUE;
+  if (setup->evict.mode != KS_EVICT_FAITHFUL || ks_policy_never_evicts (policy))
+    return TRUE;
+  setup->whole_entries = options->budget.entries;
+  if (setup->whole_entries > 0)
+    return TRUE;
+  g_set_error_literal (error, KS_ENGINE_ERROR, KS_ERR_ARG,
+                       "the mode faithful reads a prompt as a whole, then cuts it to a number of "
+                       "entries: give it with --entries");
+  return FALSE;
 }
 
 static gboolean
@@ -222,6 +222,26 @@ ks_engine_setup_share_spare (KsEngineSetup *setup, guint64 total_bytes, guint64 
   return get_other_bytes (setup);
 }
 
+/* What the policy takes on the device for passes; its own share of entries decides. */
+static gboolean
+count_policy (KsEngineSetup *setup, ks_budget_request *request, GError **error)
+{
+  ks_budget_plan plan = {0};
+  ks_error err = {0};
+
+  if (ks_evict_count_watch_bytes (&setup->evict, &setup->layout,
+                                  ks_model_get_shape (setup->model)->n_head, 0, 1) == 0)
+    return TRUE;
+  if (!ks_error_check (ks_budget_make_plan (setup->model, setup->gate, &setup->layout, request,
+                                            setup->chunk, setup->buffer, &plan, &err),
+                       &err, error))
+    return FALSE;
+  request->policy_bytes = ks_evict_count_watch_bytes (
+      &setup->evict, &setup->layout, ks_model_get_shape (setup->model)->n_head,
+      setup->whole_entries > 0 ? plan.n_keep / 2 : plan.n_keep, setup->chunk);
+  return TRUE;
+}
+
 /* A copy of the weights may go at any time: the least that works is without it. */
 static gboolean
 make_plan (KsEngineSetup *setup, const ks_budget_request *wanted, ks_budget_plan *out,
@@ -232,6 +252,8 @@ make_plan (KsEngineSetup *setup, const ks_budget_request *wanted, ks_budget_plan
 
   with_eyes.other_bytes = get_other_bytes (setup);
   with_eyes.view_tok = setup->sight != NULL ? ks_sight_get_view_tok (setup->sight) : 0;
+  if (!count_policy (setup, request, error))
+    return FALSE;
   if (!ks_error_check (ks_budget_make_plan (setup->model, setup->gate, &setup->layout, request,
                                             setup->chunk, setup->buffer, out, &err),
                        &err, error))
@@ -326,11 +348,14 @@ open_pool (KsEngineSetup *setup, const KsEngineOptions *options, GError **error)
       .v_dim = shape->v_dim,
       .kv_dtype = options->kv_dtype,
       .page_entries = options->page_entries > 0 ? options->page_entries : DEFAULT_PAGE_ENTRIES,
-      .n_aux = ks_policy_get_n_aux (setup->evict.policy),
+      .n_aux = MAX (options->n_aux, ks_policy_get_n_aux (setup->evict.policy)),
   };
   if (!ks_error_check (ks_kv_layout_init (&setup->layout, &err), &err, error))
     return FALSE;
   setup->request = options->budget;
+  if (setup->whole_entries > 0)
+    setup->request.entries =
+        MAX (setup->whole_entries, options->n_ctx > 0 ? options->n_ctx : shape->n_ctx_train);
   setup->chunk = chunk;
   setup->buffer = buffer;
   if (!make_own_plan (setup, &setup->plan, error) || !count_useful (setup, error))
@@ -564,6 +589,8 @@ ks_engine_setup_get_timeline_params (const KsEngineSetup *setup)
   params.buffer = setup->plan.buffer;
   params.buffer_part = setup->fixed_buffer ? 0 : BUFFER_PART;
   params.n_keep = setup->fixed_entries ? setup->plan.n_keep : 0;
+  if (setup->whole_entries > 0)
+    params.n_keep = setup->whole_entries * setup->layout.n_layer * setup->layout.n_kv_head;
   params.force_evict = true;
   params.max_pos = setup->max_pos;
   params.max_logit_rows = 1;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "app/ks-engine-job.h"
+#include "app/ks-policy-options.h"
 #include "app/ks-sight.h"
 #include "app/ks-snapshot-cache.h"
 #include "engine/budget.h"
@@ -40,8 +41,8 @@ typedef struct {
   guint page_entries;
   guint n_ctx; /* 0 = trained length */
   int policy;  /* a ks_policy, -1 = dbtrimkv with a gate, else keydiff-global */
-  int lookahead, floor, pin_first;
-  guint64 seed;         /* of the random policy */
+  KsPolicyOptions policy_options;
+  guint n_aux;          /* numbers more an entry, for policies that are chosen later (H2O: 1) */
   gboolean no_repack;   /* weights as they lie in the file: less memory, slower */
   gboolean late_target; /* a target is set after loading: no copy of the weights before that */
 } KsEngineOptions;
@@ -62,12 +63,13 @@ typedef struct {
   ks_budget_plan plan;
   ks_kv_pool *pool;
   ks_evict_params evict;
-  int lookahead, floor, pin_first; /* as asked for, -1 = by the policy */
-  gboolean fixed_entries;          /* M was asked for, not bytes */
-  gboolean fixed_buffer;           /* B was asked for */
-  guint chunk, buffer;             /* as asked for; the plan may have less */
-  guint max_pos;                   /* positions that the model knows: its trained length, or more
-                                      where that was asked for */
+  KsPolicyOptions policy_options;
+  guint64 whole_entries;  /* mode faithful: M, where the pool is for a whole prompt; else 0 */
+  gboolean fixed_entries; /* M was asked for, not bytes */
+  gboolean fixed_buffer;  /* B was asked for */
+  guint chunk, buffer;    /* as asked for; the plan may have less */
+  guint max_pos;          /* positions that the model knows: its trained length, or more where that
+                             was asked for */
   ks_compute_mode mode;
   gboolean no_repack;
   ks_budget_request request; /* what the plan is for; with eyes its total may be less than works */

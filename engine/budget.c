@@ -40,6 +40,7 @@ typedef struct frame {
   const ks_kv_layout *layout;
   const ks_gate *gate;
   uint64_t n_stream, fixed_bytes; /* weights, gate and what else there is */
+  uint64_t policy_bytes;          /* scratch of the policy */
   uint64_t own_bytes;             /* what the device takes for passes of the longest chunk */
   uint32_t buffer;
   uint32_t least_chunk; /* passes are never planned shorter */
@@ -92,7 +93,7 @@ static uint64_t
 pass_bytes(const frame *f, uint32_t chunk)
 {
   return ks_graph_count_scratch_bytes(f->model, f->gate, chunk, logit_rows(chunk)) + f->own_bytes +
-         KS_BUDGET_BLOCK_BYTES;
+         f->policy_bytes + KS_BUDGET_BLOCK_BYTES;
 }
 
 /* Only the device knows what it takes: asks it after recording a pass of the longest chunk. */
@@ -257,6 +258,7 @@ make_frame(const ks_model *model, const ks_gate *gate, const ks_kv_layout *layou
                  .n_stream = (uint64_t)layout->n_layer * layout->n_kv_head,
                  .fixed_bytes =
                      ks_model_get_weight_bytes(model) + gate_bytes + request->other_bytes,
+                 .policy_bytes = request->policy_bytes,
                  .buffer = buffer,
                  .least_chunk = request->view_tok > buffer ? request->view_tok : buffer};
 }
@@ -294,7 +296,7 @@ ks_budget_make_plan(const ks_model *model, const ks_gate *gate, const ks_kv_layo
     return ks_fail(err, KS_ERR_ARG, "the chunk (%u) must be at least the buffer (%u), and that 1",
                    chunk, buffer);
   if (request->total_bytes > UINT64_MAX / 16 || request->kv_bytes > UINT64_MAX / 16 ||
-      request->other_bytes > UINT64_MAX / 16)
+      request->other_bytes > UINT64_MAX / 16 || request->policy_bytes > UINT64_MAX / 16)
     return ks_fail(err, KS_ERR_ARG, "no machine has that much memory; set a smaller budget");
   if (chunk < f.least_chunk)
     chunk = f.least_chunk;

@@ -15,12 +15,13 @@ KS_BEGIN_DECLS
 /* Exactly one of the first three is set, the others are 0; all 0 = no limit asked for (keep
  * everything up to the trained length, or what memory allows). */
 typedef struct ks_budget_request {
-  uint64_t total_bytes; /* --budget: everything on the device */
-  uint64_t kv_bytes;    /* --kv-budget: pages only */
-  uint64_t entries;     /* --entries: M, the average per stream */
-  uint32_t view_tok;    /* tokens that one pass must have room for: a view of a picture where its
-                           tokens see each other both ways (Gemma 3); 0 = none */
-  uint64_t other_bytes; /* what else the total pays for: a vision tower, its scratch and results */
+  uint64_t total_bytes;  /* --budget: everything on the device */
+  uint64_t kv_bytes;     /* --kv-budget: pages only */
+  uint64_t entries;      /* --entries: M, the average per stream */
+  uint32_t view_tok;     /* tokens that one pass must have room for: a view of a picture where its
+                            tokens see each other both ways (Gemma 3); 0 = none */
+  uint64_t other_bytes;  /* what else the total pays for: a vision tower, its scratch and results */
+  uint64_t policy_bytes; /* scratch of the policy beside the ranking: ks_evict_count_watch_bytes */
 } ks_budget_request;
 
 typedef struct ks_budget_plan {

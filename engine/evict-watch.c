@@ -96,8 +96,8 @@ count_ring_numbers(const ks_kv_layout *layout, uint32_t n_head, uint32_t n_slot)
   return n_slot * (queries + layout->n_layer + 1 + (uint64_t)n_head * layout->v_dim);
 }
 
-static ks_status
-make_ring(ks_evict *evict, const ks_kv_layout *layout, ks_error *err)
+ks_status
+ks_evict_reserve_watch(ks_evict *evict, const ks_kv_layout *layout, ks_error *err)
 {
   ks_query_ring *ring = &evict->ring;
   const uint32_t n_slot = evict->ops->has_window ? evict->params.window : 0;
@@ -137,7 +137,7 @@ ks_evict_begin_pass(ks_evict *evict, const ks_kv_table *table, uint32_t pos0, ui
   const ks_kv_layout *layout = ks_kv_table_get_view(table).layout;
   ks_query_ring *ring = &evict->ring;
   ks_pass_watch watch = {0};
-  ks_status st = make_ring(evict, layout, err);
+  ks_status st = ks_evict_reserve_watch(evict, layout, err);
 
   if (st == KS_OK && evict->ops->n_aux > 0)
     st = ks_evict_reserve(

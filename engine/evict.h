@@ -90,6 +90,10 @@ const ks_evict_params *ks_evict_get_params(const ks_evict *evict);
 
 /* What policies that look at attention need to know of the model; before the first pass. */
 void ks_evict_set_heads(ks_evict *evict, uint32_t n_head, float attn_scale);
+/* Takes the room for what the policy notes of passes now; ks_evict_begin_pass does it when needed.
+ */
+KS_CHECK ks_status ks_evict_reserve_watch(ks_evict *evict, const ks_kv_layout *layout,
+                                          ks_error *err);
 /* Before a pass of n_tok tokens from sequence index pos0 on: takes the room and says what the pass
  * must note (nothing for most policies).  A pass that fails leaves no queries behind. */
 KS_CHECK ks_status ks_evict_begin_pass(ks_evict *evict, const ks_kv_table *table, uint32_t pos0,

@@ -457,10 +457,12 @@ ks_timeline_check_policy(ks_policy policy, const ks_gate *gate, ks_error *err)
 ks_status
 ks_timeline_set_policy(ks_timeline *tl, const ks_evict_params *params, ks_error *err)
 {
+  ks_status st;
+
   if ((unsigned)params->policy < KS_N_POLICY) {
     const uint32_t n_aux = ks_policy_get_n_aux(params->policy);
-    const ks_status st = ks_timeline_check_policy(params->policy, tl->params.gate, err);
 
+    st = ks_timeline_check_policy(params->policy, tl->params.gate, err);
     if (st != KS_OK)
       return st;
     if (n_aux > ks_kv_pool_get_layout(tl->params.pool)->n_aux)
@@ -470,7 +472,10 @@ ks_timeline_set_policy(ks_timeline *tl, const ks_evict_params *params, ks_error 
                      ks_policy_get_name(params->policy), n_aux, n_aux == 1 ? "" : "s");
   }
   tl->probe.queries = 0; /* a policy's own ring may go */
-  return ks_evict_set_params(tl->evict, params, err);
+  st = ks_evict_set_params(tl->evict, params, err);
+  return st == KS_OK
+             ? ks_evict_reserve_watch(tl->evict, ks_kv_pool_get_layout(tl->params.pool), err)
+             : st;
 }
 
 static ks_status

@@ -5,6 +5,7 @@
 #include "tests/ops/ops-store.h"
 
 OPS_DEFINE_PLAIN(kv_append)
+OPS_DEFINE_PLAIN(kv_add_mass)
 
 /* An opened CPU device for the immediate operations. */
 static ks_backend
@@ -213,6 +214,51 @@ KS_TEST(kv, move_page)
   ops_store_done(&store);
   ks_backend_close(&be);
   ops_done(&f);
+}
+
+/* Attention is added to the first number of every entry of one layer, those just appended included,
+ * in pages that are not neighbours; other layers and other numbers stay. */
+static void
+add_mass_body(ops_fixture *f)
+{
+  const ks_kv_layout shape = {.n_layer = 2,
+                              .n_kv_head = 3,
+                              .k_dim = 32,
+                              .v_dim = 32,
+                              .kv_dtype = KS_DTYPE_F32,
+                              .page_entries = 16,
+                              .n_aux = 2};
+  const uint32_t lengths[] = {5, 5, 5, 0, 16, 37}, n_new = 7;
+  const uint64_t offset[] = {50, 10, 70};
+  float *mass = ops_floats(f, 120);
+  ks_op_kv_add_mass op = {
+      .layer = 1, .n_new = n_new, .mass = ops_dptr(mass), .mass_offset = offset};
+  float before[2][6][64];
+  ops_store store;
+
+  ops_store_init(f, &store, &shape, lengths, n_new);
+  ops_store_fill(f, &store, n_new);
+  for (uint32_t s = 0; s < 6; s++)
+    for (uint32_t e = 0; e < lengths[s] + n_new; e++)
+      for (uint32_t j = 0; j < 2; j++)
+        before[j][s][e] = ops_slot(&store, s, e).aux[j * 16];
+  op.kv = store.view;
+  ops_kv_add_mass(f, &op);
+  for (uint32_t s = 0; s < 6; s++)
+    for (uint32_t e = 0; e < lengths[s] + n_new; e++) {
+      const ks_cpu_slots slot = ops_slot(&store, s, e);
+      const float add = s < 3 ? 0.0F : mass[offset[s - 3] + e];
+
+      KS_ASSERT_EQ(slot.aux[0], before[0][s][e] + add);
+      KS_ASSERT_EQ(slot.aux[16], before[1][s][e]);
+    }
+  ops_store_done(&store);
+  ks_mem_free(mass);
+}
+
+KS_TEST(kv_add_mass, adds_to_one_layer)
+{
+  ops_for_all(add_mass_body);
 }
 
 KS_TEST_MAIN

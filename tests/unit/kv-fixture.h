@@ -77,10 +77,10 @@ fix_value(uint32_t stream, uint32_t pos)
 }
 
 /* Appends n entries at pos0, pos0 + 1, ... to every stream of table.  log_beta [n_stream, n]; keys
- * [n_stream, n, FIX_DIM] or NULL for zeros. */
+ * [n_stream, n, FIX_DIM] or NULL for zeros.  They are not live before ks_kv_table_commit. */
 static inline void
-fix_append(kv_fixture *f, ks_kv_table *table, uint32_t pos0, uint32_t n, const float *log_beta,
-           const float *keys)
+fix_append_only(kv_fixture *f, ks_kv_table *table, uint32_t pos0, uint32_t n, const float *log_beta,
+                const float *keys)
 {
   static float lb[FIX_ENTRY * FIX_STREAM], k[FIX_ENTRY * FIX_STREAM * FIX_DIM],
       v[FIX_ENTRY * FIX_STREAM * FIX_DIM];
@@ -115,6 +115,13 @@ fix_append(kv_fixture *f, ks_kv_table *table, uint32_t pos0, uint32_t n, const f
     KS_ASSERT_OK(be->t->kv_append(be->dev, &op));
     KS_ASSERT_OK(be->t->step_end(be->dev, NULL, NULL, NULL));
   }
+}
+
+static inline void
+fix_append(kv_fixture *f, ks_kv_table *table, uint32_t pos0, uint32_t n, const float *log_beta,
+           const float *keys)
+{
+  fix_append_only(f, table, pos0, n, log_beta, keys);
   ks_kv_table_commit(table, n);
 }
 

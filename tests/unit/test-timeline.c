@@ -423,6 +423,97 @@ KS_TEST(timeline, policy_changes)
   tl_close(&f);
 }
 
+/* The mode faithful reads a prompt as a whole and cuts it once: what survives does not depend on
+ * the passes, for policies that look at queries or count attention either; the most that was held
+ * is the prompt.  A prompt that does not fit is refused before it is read. */
+KS_TEST(timeline, faithful_prompt)
+{
+  static const ks_policy policies[] = {KS_POLICY_H2O,    KS_POLICY_SNAPKV,    KS_POLICY_ADAKV,
+                                       KS_POLICY_RKV,    KS_POLICY_PYRAMIDKV, KS_POLICY_STREAMING,
+                                       KS_POLICY_TRIMKV, KS_POLICY_DBTRIMKV};
+
+  for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
+    uint32_t live[2][8][61];
+
+    for (uint32_t k = 0; k < 2; k++) {
+      ks_timeline_params params;
+      ks_timeline *tl = NULL;
+      ks_kv_stats stats;
+      tl_fixture f;
+
+      tl_open_llama(&f, P, 8 * 20, 8 * 20);
+      params = ks_timeline_default_params(f.model, f.gate, f.pool);
+      params.evict = ks_evict_faithful_params(policies[i]);
+      params.evict.window = params.evict.window > 0 ? 6 : 0;
+      params.chunk = k == 0 ? 13 : 60;
+      params.buffer = 4;
+      params.n_keep = 8 * 16;
+      KS_ASSERT_OK(ks_timeline_new(f.alloc, &params, &tl, NULL));
+      KS_ASSERT_OK(ks_timeline_eval(tl, tl_ids(4), 60, NULL, NULL));
+      ks_timeline_get_stats(tl, &stats);
+      KS_ASSERT_EQ(stats.n_entries_peak, 8 * 60);
+      KS_ASSERT_EQ(stats.n_eviction_runs, 1);
+      KS_ASSERT_LE(tl_entries(tl), 8 * 16);
+      for (uint32_t s = 0; s < 8; s++)
+        for (uint32_t t = 0; t < 60; t++)
+          live[k][s][t] = count_live(&f, tl, s, t, t + 1);
+      KS_ASSERT_STATUS(KS_ERR_BUDGET, ks_timeline_eval(tl, tl_ids(4), 90, NULL, NULL));
+      KS_ASSERT_EQ(ks_timeline_get_seen(tl), 60);
+      KS_ASSERT(ks_timeline_check(tl));
+      ks_timeline_free(tl);
+      tl_close(&f);
+    }
+    for (uint32_t s = 0; s < 8; s++)
+      for (uint32_t t = 0; t < 60; t++)
+        KS_ASSERT_EQ(live[0][s][t], live[1][s][t]);
+  }
+}
+
+static bool
+stop_at_once(void *user)
+{
+  uint32_t *n_left = user;
+
+  return (*n_left)-- == 0;
+}
+
+/* A pass that is stopped halfway leaves nothing in the sums of H2O: read again, the tokens leave
+ * the same entries as without the stop. */
+KS_TEST(timeline, stopped_pass_adds_no_attention)
+{
+  char kept[2][400];
+
+  for (int stopped = 0; stopped < 2; stopped++) {
+    ks_timeline_params params;
+    ks_timeline *tl = NULL;
+    size_t at = 0;
+    tl_fixture f;
+
+    tl_open(&f, "llama/model.gguf", NULL, P, 400, 400);
+    params = ks_timeline_default_params(f.model, NULL, f.pool);
+    params.evict = ks_evict_default_params(KS_POLICY_H2O);
+    params.chunk = 20;
+    params.buffer = 4;
+    params.n_keep = 8 * 10;
+    KS_ASSERT_OK(ks_timeline_new(f.alloc, &params, &tl, NULL));
+    KS_ASSERT_OK(ks_timeline_eval(tl, tl_ids(3), 10, NULL, NULL));
+    for (uint32_t n = 1; stopped && n < 20; n += 6) {
+      uint32_t n_left = n;
+      const ks_timeline_hooks hooks = {.stop = stop_at_once, .user = &n_left};
+
+      KS_ASSERT_STATUS(KS_ERR_CANCELLED, ks_timeline_eval(tl, tl_ids(5), 20, &hooks, NULL));
+    }
+    KS_ASSERT_OK(ks_timeline_eval(tl, tl_ids(5), 20, NULL, NULL));
+    for (uint32_t s = 0; s < 8; s++)
+      for (uint32_t t = 0; t < 30; t++)
+        if (count_live(&f, tl, s, t, t + 1) > 0)
+          at += (size_t)snprintf(kept[stopped] + at, sizeof(kept[0]) - at, "%u ", t);
+    ks_timeline_free(tl);
+    tl_close(&f);
+  }
+  KS_ASSERT_STR(kept[1], kept[0]);
+}
+
 /* Sliding-window layers: entries out of the window go when room is short, without changing a single
  * logit under full memory. */
 KS_TEST(timeline, dead_window_entries_make_room)

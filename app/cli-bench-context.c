@@ -372,7 +372,7 @@ cli_bench_context_main (char **args)
   g_option_context_set_description (context, help);
   if (!cli_parse (context, &rest, &code))
     return code;
-  if (options.budget != NULL || options.kv_budget != NULL || options.policy != NULL ||
+  if (options.budget != NULL || options.kv_budget != NULL || options.policy.name != NULL ||
       options.keep_everything)
     code = cli_usage ("context compares policies at --entries M; choose them with --policies");
   else if (run->n_decode < 1 || run->n_decode > MAX_DECODE || run->n_round < 1 ||

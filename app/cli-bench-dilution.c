@@ -496,7 +496,7 @@ cli_bench_dilution_main (char **args)
     code = cli_usage ("give a folder for the results: keepsake-cli bench dilution --out dilution");
   else if (run.n_item < 1 || run.n_item > MAX_ITEMS)
     code = cli_usage ("--items is a number from 1 to %d", MAX_ITEMS);
-  else if (options.budget != NULL || options.kv_budget != NULL || options.policy != NULL ||
+  else if (options.budget != NULL || options.kv_budget != NULL || options.policy.name != NULL ||
            options.keep_everything)
     code = cli_usage ("dilution compares policies at --entries M; choose them with --policies");
   else

@@ -36,6 +36,8 @@ static const char gates_help[] =
 static const char *
 describe_kind (const KsGateFacts *f)
 {
+  if (strcmp (f->kind, "locret") == 0)
+    return "two layers over queries, keys and values (LocRet)";
   if (strcmp (f->kind, "rg") == 0)
     return "two layers, every layer of the model on its own scale (TrimKV)";
   return f->is_tied ? "three layers, the last one shared by all layers (DBTrimKV)"
@@ -96,7 +98,7 @@ print_facts (KsGateFile *file)
   print_line ("kind", f->kind);
   print_line ("form", describe_kind (f));
   print_line ("tied", f->is_tied ? "yes (found from the numbers)" : "no (found from the numbers)");
-  printf ("%-14s %u layers x %u key/value heads, model %u wide, gate %u wide\n", "sizes",
+  printf ("%-14s %u layers x %u key/value heads, reads %u numbers a token, %u wide\n", "sizes",
           f->n_layer, f->n_kv_head, f->n_embd, f->n_gate);
   printf ("%-14s %s in %u tensors, %s\n", "numbers", params, f->n_tensor, f->dtype);
   if (f->n_other > 0)

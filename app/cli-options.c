@@ -45,6 +45,7 @@ cli_options_clear (CliOptions *options)
   g_free (options->password);
   g_free (options->pages);
   g_free (options->visionzip);
+  g_free (options->fastv);
   *options = (CliOptions){0};
 }
 

@@ -20,7 +20,7 @@ typedef struct {
   double every_s; /* between two frames of a video */
   gboolean scenes, no_split, ocr;
   char *pages;
-  char *visionzip;
+  char *visionzip, *fastv;
   gboolean no_repack;
   gboolean wants_eyes; /* a command that may look at pictures */
   gboolean is_check;   /* a command that checks or evaluates: exact where no mode is asked for */

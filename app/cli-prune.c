@@ -1,4 +1,4 @@
-/* cli-prune.c - the options that leave out tokens of pictures: VisionZip. */
+/* cli-prune.c - the options that leave out tokens of pictures: VisionZip and FastV. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/cli-options.h"
 
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define MAX_TOKENS 65536
+#define MAX_LAYERS 4096
 
 void
 cli_prune_add (CliOptions *options, GOptionContext *context)
@@ -16,6 +17,11 @@ cli_prune_add (CliOptions *options, GOptionContext *context)
        "of each view of a picture keep the KEPT tokens that the eyes attend to most and merge the "
        "others into MERGED, as 54,10 (default: all tokens)",
        "KEPT,MERGED"},
+      {"fastv", 0, 0, G_OPTION_ARG_STRING, &options->fastv,
+       "behind this many layers leave out this part of a picture's tokens, as 2,0.5: those that "
+       "the "
+       "last token of the pass looks at least (default: all tokens in all layers)",
+       "LAYERS,PART"},
       {NULL, 0, 0, 0, NULL, NULL, NULL}};
 
   g_option_context_add_main_entries (context, entries, NULL);
@@ -42,8 +48,34 @@ parse_zip (const char *text, ks_vision_zip *out, GError **error)
   return TRUE;
 }
 
+/* "2,0.5" */
+static gboolean
+parse_fastv (const char *text, ks_fastv *out, GError **error)
+{
+  g_auto (GStrv) parts = g_strsplit (text, ",", 3);
+  guint64 layer = 0;
+  double drop = -1;
+  char *end = NULL;
+
+  if (g_strv_length (parts) == 2 && parts[1][0] != '\0') {
+    drop = g_ascii_strtod (parts[1], &end);
+    drop = *end == '\0' ? drop : -1;
+  }
+  if (!(drop >= 0 && drop <= 1) ||
+      !g_ascii_string_to_unsigned (parts[0], 10, 1, MAX_LAYERS, &layer, NULL)) {
+    g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_USAGE,
+                 "--fastv takes a number of layers (1 or more) and a part from 0 to 1, as 2,0.5; "
+                 "not '%s'",
+                 text);
+    return FALSE;
+  }
+  *out = (ks_fastv){.layer = (uint32_t)layer, .drop = drop};
+  return TRUE;
+}
+
 gboolean
 cli_prune_apply (const CliOptions *options, KsEngineOptions *out, GError **error)
 {
-  return options->visionzip == NULL || parse_zip (options->visionzip, &out->vision_zip, error);
+  return (options->visionzip == NULL || parse_zip (options->visionzip, &out->vision_zip, error)) &&
+         (options->fastv == NULL || parse_fastv (options->fastv, &out->fastv, error));
 }

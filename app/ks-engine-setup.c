@@ -423,6 +423,7 @@ ks_engine_setup_new (const KsEngineOptions *options, GError **error)
   g_return_val_if_fail (options != NULL && options->model_path != NULL, NULL);
   setup->notices = g_ptr_array_new_with_free_func (g_free);
   setup->mode = options->mode;
+  setup->fastv = options->fastv;
   setup->no_repack = options->no_repack;
   setup->model_path = g_strdup (options->model_path);
   setup->gate_path = g_strdup (options->gate_path);
@@ -594,6 +595,7 @@ ks_engine_setup_get_timeline_params (const KsEngineSetup *setup)
   params.force_evict = true;
   params.max_pos = setup->max_pos;
   params.max_logit_rows = 1;
+  params.fastv = setup->fastv;
   return params;
 }
 

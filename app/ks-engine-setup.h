@@ -24,6 +24,7 @@ typedef struct {
   gboolean mmproj_was_found; /* nobody asked for it: if it cannot be used, the model is blind */
   ks_vision_limits vision_limits;
   ks_vision_zip vision_zip;   /* fewer tokens of every view; zeros = all */
+  ks_fastv fastv;             /* fewer of them in later layers; layer 0 = all */
   KsMediaSampling sampling;   /* of videos that are attached; mode 0 = as the settings say */
   gboolean has_page_mode;     /* how all pages of documents go to the model, else each on its own */
   guint page_mode;            /* a KsPageMode */
@@ -71,6 +72,7 @@ typedef struct {
   guint max_pos;          /* positions that the model knows: its trained length, or more where that
                              was asked for */
   ks_compute_mode mode;
+  ks_fastv fastv;
   gboolean no_repack;
   ks_budget_request request; /* what the plan is for; with eyes its total may be less than works */
   guint64 useful_bytes;      /* what everything but a copy of the weights takes when

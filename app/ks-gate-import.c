@@ -17,12 +17,19 @@
 
 #define ENDING ".safetensors"
 #define MAX_CONFIG ((gsize)4 << 20)
-#define MIDDLE ".self_attn.retention_gate."
+#define MAX_LAYERS 4096u
+#define MIDDLE ".self_attn."
+#define MODULE MIDDLE "retention_gate."
 
+/* LocRet's heads have W1 and W3 alone, under names of their own. */
 typedef enum { PART_W1, PART_B1, PART_W2, PART_B2, PART_W3, PART_B3, N_PART } Part;
 
-static const char *const part_names[N_PART] = {"linear1.weight", "linear1.bias",   "linear2.weight",
-                                               "linear2.bias",   "linear3.weight", "bias"};
+static const char *const part_names[N_PART] = {
+    "retention_gate.linear1.weight", "retention_gate.linear1.bias",
+    "retention_gate.linear2.weight", "retention_gate.linear2.bias",
+    "retention_gate.linear3.weight", "retention_gate.bias"};
+static const char *const locret_names[N_PART] = {
+    [PART_W1] = "fc1.weight", [PART_W3] = "fc2.weight"};
 static const char *const prefixes[] = {"model.layers.", "model.language_model.layers."};
 
 typedef struct {
@@ -34,6 +41,7 @@ struct _KsGateFile {
   ks_alloc *alloc;
   GPtrArray *arrays; /* KsTorchArray */
   GArray *layers;    /* Layer */
+  const char *const *part_names;
   ks_gate_config config;
   char *config_path;
   KsGateFacts facts;
@@ -90,12 +98,26 @@ ks_gate_base_free (KsGateBase *base)
 static gboolean
 is_gate_tensor (const char *name)
 {
-  return strstr (name, MIDDLE) != NULL;
+  return strstr (name, MODULE) != NULL || strstr (name, MIDDLE "fc1.weight") != NULL ||
+         strstr (name, MIDDLE "fc2.weight") != NULL;
+}
+
+static gboolean
+parse_part (const char *name, Part *out_part, gboolean *out_is_locret)
+{
+  for (guint part = 0; part < N_PART; part++) {
+    *out_is_locret = g_strcmp0 (name, locret_names[part]) == 0;
+    *out_part = (Part)part;
+    if (*out_is_locret || strcmp (name, part_names[part]) == 0)
+      return TRUE;
+  }
+  return FALSE;
 }
 
 /* "model.layers.3.self_attn.retention_gate.bias": prefix, layer and part. */
 static gboolean
-parse_name (const char *name, guint *out_prefix, guint *out_layer, Part *out_part)
+parse_name (const char *name, guint *out_prefix, guint *out_layer, Part *out_part,
+            gboolean *out_is_locret)
 {
   for (guint i = 0; i < G_N_ELEMENTS (prefixes); i++) {
     char *end;
@@ -104,16 +126,10 @@ parse_name (const char *name, guint *out_prefix, guint *out_layer, Part *out_par
     if (!g_str_has_prefix (name, prefixes[i]) || !g_ascii_isdigit (name[strlen (prefixes[i])]))
       continue;
     layer = g_ascii_strtoull (name + strlen (prefixes[i]), &end, 10);
-    if (layer >= 4096 || !g_str_has_prefix (end, MIDDLE))
-      return FALSE;
-    for (guint part = 0; part < N_PART; part++)
-      if (strcmp (end + strlen (MIDDLE), part_names[part]) == 0) {
-        *out_prefix = i;
-        *out_layer = (guint)layer;
-        *out_part = (Part)part;
-        return TRUE;
-      }
-    return FALSE;
+    *out_prefix = i;
+    *out_layer = (guint)MIN (layer, MAX_LAYERS);
+    return layer < MAX_LAYERS && g_str_has_prefix (end, MIDDLE) &&
+           parse_part (end + strlen (MIDDLE), out_part, out_is_locret);
   }
   return FALSE;
 }
@@ -122,22 +138,26 @@ static gboolean
 sort_arrays (KsGateFile *self, GError **error)
 {
   guint first_prefix = 0;
+  gboolean is_locret = FALSE;
 
   for (guint i = 0; i < self->arrays->len; i++) {
     const KsTorchArray *array = g_ptr_array_index (self->arrays, i);
+    gboolean of_locret = FALSE;
     guint prefix, layer;
     Part part;
 
-    if (!parse_name (array->name, &prefix, &layer, &part))
+    if (!parse_name (array->name, &prefix, &layer, &part, &of_locret))
       return fail (error, KS_ERR_UNSUPPORTED, "%s: no gate that this build knows has a tensor %s",
                    self->path, array->name);
     first_prefix = i == 0 ? prefix : first_prefix;
-    if (prefix != first_prefix)
-      return fail (error, KS_ERR_FORMAT, "%s holds the gates of two models", self->path);
+    is_locret = i == 0 ? of_locret : is_locret;
+    if (prefix != first_prefix || of_locret != is_locret)
+      return fail (error, KS_ERR_FORMAT, "%s holds two kinds of gates", self->path);
     if (layer >= self->layers->len)
       g_array_set_size (self->layers, layer + 1);
     g_array_index (self->layers, Layer, layer).parts[part] = array;
   }
+  self->part_names = is_locret ? locret_names : part_names;
   return TRUE;
 }
 
@@ -148,12 +168,36 @@ check_part (KsGateFile *self, guint layer, Part part, guint64 n_row, guint64 n_c
 
   if (array == NULL)
     return fail (error, KS_ERR_FORMAT, "%s: layer %u has no %s", self->path, layer,
-                 part_names[part]);
+                 self->part_names[part]);
   if (array->n_dims == (n_col > 0 ? 2u : 1u) && array->shape[0] == n_row &&
       (n_col == 0 || array->shape[1] == n_col))
     return TRUE;
   return fail (error, KS_ERR_FORMAT, "%s: %s of layer %u has the wrong shape", self->path,
-               part_names[part], layer);
+               self->part_names[part], layer);
+}
+
+/* The same for LocRet's heads, which read q, k and v and have no biases. */
+static gboolean
+find_locret_sizes (KsGateFile *self, GError **error)
+{
+  const Layer *first = &g_array_index (self->layers, Layer, 0);
+  const KsTorchArray *w1 = first->parts[PART_W1], *w3 = first->parts[PART_W3];
+  KsGateFacts *f = &self->facts;
+  gboolean ok = TRUE;
+
+  if (w1 == NULL || w1->n_dims != 2 || w3 == NULL || w3->n_dims != 2)
+    return fail (error, KS_ERR_FORMAT, "%s: layer 0 has no fc1.weight or no fc2.weight",
+                 self->path);
+  f->kind = "locret";
+  f->n_gate = (guint)w1->shape[0];
+  f->n_embd = (guint)w1->shape[1];
+  f->n_kv_head = (guint)w3->shape[0];
+  f->n_layer = self->layers->len;
+  f->n_params = ((guint64)f->n_embd + f->n_kv_head) * f->n_gate * f->n_layer;
+  for (guint l = 0; ok && l < f->n_layer; l++)
+    ok = check_part (self, l, PART_W1, f->n_gate, f->n_embd, error) &&
+         check_part (self, l, PART_W3, f->n_kv_head, f->n_gate, error);
+  return ok;
 }
 
 /* Sizes by the first layer's shapes; every layer must have them. */
@@ -379,7 +423,7 @@ static char *
 find_file (const char *path, GError **error)
 {
   static const char *const names[] = {"trimkv_weights.pth", "trimkv_weights.safetensors",
-                                      "model.safetensors"};
+                                      "model.safetensors", "pytorch_model.bin"};
 
   if (!g_file_test (path, G_FILE_TEST_IS_DIR))
     return g_strdup (path);
@@ -405,7 +449,11 @@ open_file (KsGateFile *self, GError **error)
   self->facts.n_tensor = self->arrays->len;
   self->facts.dtype =
       ks_dtype_get_info (((KsTorchArray *)g_ptr_array_index (self->arrays, 0))->dtype)->name;
-  if (!sort_arrays (self, error) || !find_sizes (self, error))
+  if (!sort_arrays (self, error))
+    return FALSE;
+  if (self->part_names == locret_names)
+    return find_locret_sizes (self, error) && read_config (self, error);
+  if (!find_sizes (self, error))
     return FALSE;
   find_tie (self);
   return read_config (self, error);
@@ -470,7 +518,8 @@ make_config (const KsGateFacts *f)
   cJSON_AddBoolToObject (json, "tie_retention_gate_layers", f->is_tied);
   if (f->act != NULL)
     cJSON_AddStringToObject (json, "hidden_act", f->act);
-  cJSON_AddNumberToObject (json, "hidden_size", f->n_embd);
+  if (strcmp (f->kind, "locret") != 0)
+    cJSON_AddNumberToObject (json, "hidden_size", f->n_embd);
   cJSON_AddNumberToObject (json, "num_hidden_layers", f->n_layer);
   cJSON_AddNumberToObject (json, "num_key_value_heads", f->n_kv_head);
   text = cJSON_Print (json);

@@ -1,8 +1,7 @@
 /* ks-gate-import.h - retention gates as their authors release them, to what the engine reads.
  * Sources: a PyTorch archive (trimkv_weights.pth) or safetensors, with a config.json beside it; the
- * gate's tensors are taken, everything else is left out.  What kind of gate it is, and whether its
- * layers are tied, is found from the tensors.
- * Threads: any. */
+ * gate's tensors (or LocRet's heads) are taken, everything else is left out.  What kind of gate it
+ * is, and whether its layers are tied, is found from the tensors. Threads: any. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -25,14 +24,15 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (KsGateBase, ks_gate_base_free)
 
 typedef struct {
   gboolean is_torch;                        /* else safetensors */
-  const char *kind;                         /* "rg10": three layers a gate, "rg": two */
+  const char *kind;                         /* "rg10": three layers a gate, "rg": two; "locret" */
   gboolean is_tied;                         /* the last of them is the same in every layer */
-  guint n_layer, n_kv_head, n_embd, n_gate; /* by shapes */
+  guint n_layer, n_kv_head, n_embd, n_gate; /* by shapes; n_embd: what a gate reads of a token */
   guint64 n_params;                         /* tied ones once */
   guint n_tensor, n_other;                  /* of the gate, and left out */
   const char *dtype;                        /* of the first tensor, as stored: "BF16" */
   const char *base, *act, *config_path;     /* NULL = not said, no configuration */
-  float least_bias, most_bias; /* of the last layers: how slowly everything is forgotten */
+  float least_bias,
+      most_bias; /* of the last layers: how slowly everything is forgotten; LocRet 0 */
 } KsGateFacts;
 
 typedef struct _KsGateFile KsGateFile;

@@ -14,7 +14,7 @@
 
 KS_BEGIN_DECLS
 
-#define KS_BACKEND_ABI 5u
+#define KS_BACKEND_ABI 6u
 
 typedef uint64_t ks_dptr; /* device address; 0 = none; adding bytes is allowed */
 
@@ -149,7 +149,8 @@ typedef struct ks_kv_view {
 typedef struct ks_op_kv_append {
   ks_kv_view kv;
   uint32_t layer, n_tok;
-  uint32_t pos0; /* sequence index of the first new token; they are consecutive */
+  uint32_t pos0; /* sequence index of the first new token; they are consecutive, */
+  ks_dptr pos;   /* or, not 0, u32 [n_tok]: rising sequence indices in place of pos0 */
   ks_dptr k, v,
       log_beta; /* f32 [n_tok, n_kv_head, k_dim | v_dim], f32 [n_tok, n_kv_head] or 0 (= 0) */
   size_t k_stride, v_stride; /* floats from token to token; 0 = dense */

@@ -17,6 +17,7 @@ ks_cpu_kv_append(const ks_cpu_ctx *ctx, const ks_op_kv_append *op, uint32_t memb
   const size_t k_stride = op->k_stride != 0 ? op->k_stride : (size_t)n_head * layout->k_dim;
   const size_t v_stride = op->v_stride != 0 ? op->v_stride : (size_t)n_head * layout->v_dim;
   const float *k = ks_cpu_ptr(op->k), *v = ks_cpu_ptr(op->v), *log_beta = ks_cpu_ptr(op->log_beta);
+  const uint32_t *pos = ks_cpu_ptr(op->pos);
   size_t begin, end;
 
   ks_cpu_slice((size_t)op->n_tok * n_head, member, n_member, &begin, &end);
@@ -28,7 +29,7 @@ ks_cpu_kv_append(const ks_cpu_ctx *ctx, const ks_op_kv_append *op, uint32_t memb
     ctx->vec->pack[kind](slot.k, k + t * k_stride + h * layout->k_dim, layout->k_dim);
     ctx->vec->pack[kind](slot.v, v + t * v_stride + h * layout->v_dim, layout->v_dim);
     *slot.log_beta = log_beta != NULL ? log_beta[i] : 0.0F;
-    *slot.pos = op->pos0 + (uint32_t)t;
+    *slot.pos = pos != NULL ? pos[t] : op->pos0 + (uint32_t)t;
     for (uint32_t j = 0; j < layout->n_aux; j++)
       slot.aux[(size_t)j * layout->page_entries] = 0.0F;
   }

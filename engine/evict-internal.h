@@ -88,6 +88,7 @@ struct ks_evict {
   uint32_t n_pin, pin_capacity;
   uint32_t newest_from; /* of the present eviction */
   ks_query_ring ring;
+  ks_pass_growth growth; /* of the pass that was begun last */
   /* Of one stream at a time, for policies that pool or compare. */
   uint32_t line_capacity;
   float *line;          /* [line_capacity] */

@@ -151,13 +151,20 @@ ks_evict_begin_pass(ks_evict *evict, const ks_kv_table *table, uint32_t pos0, ui
   /* What the pass writes over is lost, also when it fails. */
   for (uint32_t i = 0; i < n_tok && i < ring->n_slot; i++)
     ring->slot_pos[(pos0 + n_tok - 1 - i) % ring->n_slot] = KS_NO_POS;
+  evict->growth = (ks_pass_growth){.n = n_tok, .thin_from = UINT32_MAX};
   *out = watch;
   return KS_OK;
 }
 
+void
+ks_evict_set_growth(ks_evict *evict, const ks_pass_growth *growth)
+{
+  evict->growth = *growth;
+}
+
 /* Adds what the pass left in the scores to the entries, those of the pass included. */
 static ks_status
-add_pass_mass(ks_evict *evict, const ks_kv_view *view, uint32_t n_tok, ks_error *err)
+add_pass_mass(ks_evict *evict, const ks_kv_view *view, ks_error *err)
 {
   const ks_backend *be = evict->be;
   const uint32_t n_head = view->layout->n_kv_head;
@@ -170,12 +177,13 @@ add_pass_mass(ks_evict *evict, const ks_kv_view *view, uint32_t n_tok, ks_error 
   if (st != KS_OK)
     goto out;
   for (uint32_t l = 0; st == KS_OK && l < view->layout->n_layer; l++) {
+    const uint32_t n_new = ks_pass_growth_get(&evict->growth, l);
     const ks_op_kv_add_mass op = {
-        .kv = *view, .layer = l, .n_new = n_tok, .mass = evict->scores, .mass_offset = offset};
+        .kv = *view, .layer = l, .n_new = n_new, .mass = evict->scores, .mass_offset = offset};
 
     for (uint32_t h = 0; h < n_head; h++) {
       offset[h] = at;
-      at += (uint64_t)view->streams[l * n_head + h].n_entry + n_tok;
+      at += (uint64_t)view->streams[l * n_head + h].n_entry + n_new;
     }
     st = be->t->kv_add_mass(be->dev, &op);
   }
@@ -199,7 +207,7 @@ ks_evict_end_pass(ks_evict *evict, const ks_kv_table *table, uint32_t pos0, uint
   ks_status st = KS_OK;
 
   if (evict->ops->n_aux > 0)
-    st = add_pass_mass(evict, &view, n_tok, err);
+    st = add_pass_mass(evict, &view, err);
   for (uint32_t i = 0; st == KS_OK && i < n_tok && i < ring->n_slot; i++) {
     const uint32_t row = n_tok - 1 - i, slot = (pos0 + row) % ring->n_slot;
 

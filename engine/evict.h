@@ -98,6 +98,8 @@ KS_CHECK ks_status ks_evict_reserve_watch(ks_evict *evict, const ks_kv_layout *l
  * must note (nothing for most policies).  A pass that fails leaves no queries behind. */
 KS_CHECK ks_status ks_evict_begin_pass(ks_evict *evict, const ks_kv_table *table, uint32_t pos0,
                                        uint32_t n_tok, ks_pass_watch *out, ks_error *err);
+/* What the pass appended, where that is not n_tok entries everywhere; before ks_evict_end_pass. */
+void ks_evict_set_growth(ks_evict *evict, const ks_pass_growth *growth);
 /* After it has succeeded and before its entries are committed; last [n_tok] is the last sequence
  * index that each of its queries saw. */
 KS_CHECK ks_status ks_evict_end_pass(ks_evict *evict, const ks_kv_table *table, uint32_t pos0,

@@ -32,7 +32,7 @@ record_retention(const ks_graph_pass *p, const ks_gate_layer *w, ks_dptr log_bet
                          .x = g->dev + g->layout.h,
                          .u = g->dev + g->layout.f,
                          .log_beta = log_beta,
-                         .n_tok = p->in->n_tok,
+                         .n_tok = p->n_x,
                          .act = ks_gate_get_act(g->gate)};
 
   return p->t->gate(p->dev, &op);
@@ -56,7 +56,7 @@ record_side_by_side(const ks_graph_pass *p, ks_dptr out)
                                  .out = out,
                                  .dtype = KS_DTYPE_F32,
                                  .out_row_bytes = qkv_floats(p->s) * sizeof(float),
-                                 .n_row = p->in->n_tok,
+                                 .n_row = p->n_x,
                                  .n_col = parts[i].n_col,
                                  .scale = 1.0f};
 
@@ -71,12 +71,12 @@ record_locret(const ks_graph_pass *p, const ks_gate_layer *w, ks_dptr scores)
 {
   const ks_graph *g = p->g;
   const ks_dptr qkv = g->dev + g->layout.f;
-  const ks_dptr hidden = qkv + (size_t)p->in->n_tok * qkv_floats(p->s) * sizeof(float);
+  const ks_dptr hidden = qkv + (size_t)p->n_x * qkv_floats(p->s) * sizeof(float);
   ks_op_linear op = {.n_w = 1,
                      .w = {w->w1},
                      .x = qkv,
                      .y = {hidden},
-                     .n_tok = p->in->n_tok,
+                     .n_tok = p->n_x,
                      .epilogue = KS_EPI_STORE,
                      .act = ks_gate_get_act(g->gate),
                      .exact = true};
@@ -121,8 +121,8 @@ ks_graph_record_queries(const ks_graph_pass *p, uint32_t layer)
 
   if (watch == NULL || watch->queries == 0)
     return KS_OK;
-  n = p->in->n_tok < watch->n_slot ? p->in->n_tok : watch->n_slot;
-  from += (p->in->n_tok - n) * row_bytes;
+  n = p->in->n_tok < watch->n_slot ? p->in->n_tok : watch->n_slot; /* none of these is left out */
+  from += (p->n_x - n) * row_bytes;
   to = watch->queries + (ks_dptr)layer * watch->n_slot * row_bytes;
   slot = (p->in->pos0 + p->in->n_tok - n) % watch->n_slot;
   while (st == KS_OK && n > 0) {
@@ -152,9 +152,9 @@ ks_graph_ask_for_mass(ks_graph_pass *p, uint32_t layer, ks_op_attention *op)
     return;
   for (uint32_t h = 0; h < p->s->n_kv_head; h++) {
     p->g->mass_offset[h] = p->mass_at;
-    p->mass_at += (uint64_t)p->kv.streams[layer * p->s->n_kv_head + h].n_entry + p->in->n_tok;
+    p->mass_at += (uint64_t)p->kv.streams[layer * p->s->n_kv_head + h].n_entry + p->n_x;
   }
   op->mass = watch->mass;
   op->mass_offset = p->g->mass_offset;
-  op->mass_window = p->in->n_tok;
+  op->mass_window = p->n_x;
 }

@@ -1,7 +1,7 @@
 /* graph-internal.h - where the activations of a pass lie in the one block of device scratch, and a
  * pass while it is recorded.
  * The first is shared by graph.c and the model, which tells the size before a graph exists; the
- * second by graph.c and graph-entries.c. */
+ * second by graph.c, graph-entries.c and graph-prune.c. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -30,6 +30,15 @@ typedef struct ks_graph_layout {
 KS_CHECK bool ks_graph_layout_init(ks_graph_layout *out, const ks_model_shape *shape,
                                    const ks_gate *gate, uint32_t n_tok, uint32_t n_row);
 
+/* FastV: what is taken by the first pass that leaves rows out (graph-prune.c). */
+typedef struct ks_graph_prune {
+  ks_dptr dev; /* rows that go on, their sequence indices, the attention of the last row */
+  size_t n_bytes;
+  uint32_t *lists; /* [6, max_tok] */
+  ks_prune_rank *ranks;
+  uint32_t n_stay; /* rows of the pass at work that go on */
+} ks_graph_prune;
+
 struct ks_graph {
   ks_alloc *alloc;
   const ks_model *model;
@@ -44,7 +53,9 @@ struct ks_graph {
   float *tap_host;
   bool has_taps;           /* of the last run */
   uint32_t n_tok, n_logit; /* of the last run */
-  uint32_t kept;           /* which of the last rows is that of the last run with a head */
+  ks_pass_growth growth;   /* of the last run */
+  ks_graph_prune prune;
+  uint32_t kept; /* which of the last rows is that of the last run with a head */
   bool has_kept;
 };
 
@@ -58,9 +69,11 @@ typedef struct ks_graph_pass {
   ks_kv_view kv;
   uint32_t n_row;      /* rows that leave the last layer */
   ks_dptr x;           /* residual stream: all rows, later the chosen ones */
-  uint32_t n_x;        /* rows in x */
+  uint32_t n_x;        /* rows in x: n_tok, behind FastV's layers fewer, at the end n_row */
   uint32_t n_deep_row; /* visual rows with features */
   uint64_t mass_at;    /* entries of the layers before */
+  ks_graph_prune *prune;
+  ks_dptr seq; /* u32 [n_x] sequence indices once they are not consecutive */
 } ks_graph_pass;
 
 /* Where a layer's log_beta begins in the taps, in floats. */
@@ -75,5 +88,17 @@ ks_status ks_graph_record_gate(const ks_graph_pass *p, uint32_t layer, ks_dptr *
 /* What a policy wants of a layer: rotated queries, the attention of all queries. */
 ks_status ks_graph_record_queries(const ks_graph_pass *p, uint32_t layer);
 void ks_graph_ask_for_mass(ks_graph_pass *p, uint32_t layer, ks_op_attention *op);
+
+/* graph-prune.c */
+/* Layers that all rows of this pass go through: all of them where nothing is left out. */
+uint32_t ks_graph_prune_get_layer(const ks_graph_pass *p);
+KS_CHECK ks_status ks_graph_prune_begin(ks_graph_pass *p, ks_error *err);
+void ks_graph_prune_done(ks_graph_prune *prune, const ks_backend *be);
+/* Last in the step of these layers: what the last row looks at. */
+KS_CHECK ks_status ks_graph_prune_record_look(const ks_graph_pass *p);
+/* Between the steps: which rows go on, and everything about them to the device. */
+KS_CHECK ks_status ks_graph_prune_choose(ks_graph_pass *p, ks_error *err);
+/* First in the next step: the residual stream gets its fewer rows. */
+KS_CHECK ks_status ks_graph_prune_record_rows(ks_graph_pass *p);
 
 KS_END_DECLS

@@ -119,6 +119,7 @@ ks_graph_free(ks_graph *graph)
   ks_mem_free(graph->tap_host);
   ks_mem_free(graph->host);
   ks_mem_free(graph->mass_offset);
+  ks_graph_prune_done(&graph->prune, be);
   ks_mem_free(graph);
 }
 
@@ -262,7 +263,7 @@ record_qkv(const ks_graph_pass *p, const ks_layer *layer)
                       .bias = {layer->bq, layer->bk, layer->bv},
                       .x = dev + l->h,
                       .y = {dev + l->q, dev + l->k, dev + l->v},
-                      .n_tok = p->in->n_tok,
+                      .n_tok = p->n_x,
                       .epilogue = KS_EPI_STORE,
                       .act = KS_ACT_NONE,
                       .exact = true};
@@ -282,7 +283,7 @@ record_rotation(const ks_graph_pass *p, const ks_layer *layer)
   ks_dptr dev = p->g->dev, q = dev + l->q, k = dev + l->k;
   ks_op_rope rope = {.q = q,
                      .k = k,
-                     .n_tok = p->in->n_tok,
+                     .n_tok = p->n_x,
                      .n_head = s->n_head,
                      .n_kv_head = s->n_kv_head,
                      .head_dim = s->k_dim,
@@ -295,9 +296,9 @@ record_rotation(const ks_graph_pass *p, const ks_layer *layer)
   ks_status st = KS_OK;
 
   if (layer->q_norm != 0)
-    st = record_norm(p, q, layer->q_norm, q, p->in->n_tok * s->n_head, s->k_dim);
+    st = record_norm(p, q, layer->q_norm, q, p->n_x * s->n_head, s->k_dim);
   if (st == KS_OK && layer->k_norm != 0)
-    st = record_norm(p, k, layer->k_norm, k, p->in->n_tok * s->n_kv_head, s->k_dim);
+    st = record_norm(p, k, layer->k_norm, k, p->n_x * s->n_kv_head, s->k_dim);
   return st == KS_OK ? p->t->rope(p->dev, &rope) : st;
 }
 
@@ -307,8 +308,9 @@ record_append(const ks_graph_pass *p, uint32_t layer, ks_dptr log_beta)
   const ks_graph_layout *l = &p->g->layout;
   ks_op_kv_append op = {.kv = p->kv,
                         .layer = layer,
-                        .n_tok = p->in->n_tok,
+                        .n_tok = p->n_x,
                         .pos0 = p->in->pos0,
+                        .pos = p->seq,
                         .k = p->g->dev + l->k,
                         .v = p->g->dev + l->v,
                         .log_beta = log_beta};
@@ -323,9 +325,9 @@ record_attention(ks_graph_pass *p, uint32_t index, const ks_layer *layer)
   ks_dptr dev = p->g->dev;
   ks_op_attention op = {.kv = p->kv,
                         .layer = index,
-                        .n_tok = p->in->n_tok,
+                        .n_tok = p->n_x,
                         .n_head = p->s->n_head,
-                        .n_new = p->in->n_tok,
+                        .n_new = p->n_x,
                         .q = dev + l->q,
                         .out = dev + l->att,
                         .first = dev + (layer->is_local ? l->first_local : l->first_global),
@@ -484,12 +486,22 @@ record_output(const ks_graph_pass *p)
 }
 
 static ks_status
+record_layers(ks_graph_pass *p, uint32_t from, uint32_t to)
+{
+  ks_status st = KS_OK;
+
+  for (uint32_t i = from; st == KS_OK && i < to; i++)
+    st = record_layer(p, i);
+  return st;
+}
+
+static ks_status
 record_pass(ks_graph_pass *p)
 {
   ks_status st = record_embedding(p);
 
-  for (uint32_t i = 0; st == KS_OK && i < p->s->n_layer; i++)
-    st = record_layer(p, i);
+  if (st == KS_OK)
+    st = record_layers(p, 0, p->s->n_layer);
   return st == KS_OK ? record_output(p) : st;
 }
 
@@ -563,6 +575,8 @@ check_input(const ks_graph *g, const ks_graph_input *in, const ks_kv_view *kv, k
   if (l->n_layer != s->n_layer || l->n_kv_head != s->n_kv_head || l->k_dim != s->k_dim ||
       l->v_dim != s->v_dim)
     return ks_fail(err, KS_ERR_ARG, "the KV pages were made for another model");
+  if (in->want_taps && in->fastv != NULL && in->fastv->layer > 0)
+    return ks_fail(err, KS_ERR_ARG, "a pass that leaves rows out (FastV) has no taps");
   if (check_ids(in, s, err) != KS_OK)
     return KS_ERR_ARG;
   for (uint32_t i = 0; i < in->n_logit; i++)
@@ -662,6 +676,39 @@ download_output(const ks_graph_pass *p, ks_error *err)
   return st;
 }
 
+/* Runs what was recorded, or forgets it. */
+static ks_status
+end_step(const ks_graph_pass *p, ks_status st, ks_stop_fn stop, void *user, ks_error *err)
+{
+  if (st == KS_OK)
+    return p->t->step_end(p->dev, stop, user, err);
+  p->t->step_abort(p->dev);
+  return ks_fail(err, st, "the pass could not be recorded: %s", ks_status_name(st));
+}
+
+/* The pass as one step, or as two where rows are left out in between. */
+static ks_status
+run_steps(ks_graph_pass *p, ks_stop_fn stop, void *user, ks_error *err)
+{
+  const uint32_t split = ks_graph_prune_get_layer(p);
+  ks_status st = split < p->s->n_layer ? ks_graph_prune_begin(p, err) : KS_OK;
+
+  if (st != KS_OK || (st = p->t->step_begin(p->dev, err)) != KS_OK)
+    return st;
+  if (split == p->s->n_layer)
+    return end_step(p, record_pass(p), stop, user, err);
+  if ((st = record_embedding(p)) == KS_OK && (st = record_layers(p, 0, split)) == KS_OK)
+    st = ks_graph_prune_record_look(p);
+  if ((st = end_step(p, st, stop, user, err)) != KS_OK ||
+      (st = ks_graph_prune_choose(p, err)) != KS_OK ||
+      (st = p->t->step_begin(p->dev, err)) != KS_OK)
+    return st;
+  if ((st = ks_graph_prune_record_rows(p)) == KS_OK &&
+      (st = record_layers(p, split, p->s->n_layer)) == KS_OK)
+    st = record_output(p);
+  return end_step(p, st, stop, user, err);
+}
+
 ks_status
 ks_graph_run(ks_graph *graph, const ks_graph_input *in, ks_kv_table *table, ks_stop_fn stop,
              void *user, ks_error *err)
@@ -674,7 +721,8 @@ ks_graph_run(ks_graph *graph, const ks_graph_input *in, ks_kv_table *table, ks_s
                      .dev = be->dev,
                      .kv = ks_kv_table_get_view(table),
                      .x = graph->dev + graph->layout.x,
-                     .n_x = in->n_tok};
+                     .n_x = in->n_tok,
+                     .prune = &graph->prune};
   ks_status st = check_input(graph, in, &p.kv, err);
 
   graph->has_taps = false;
@@ -684,17 +732,12 @@ ks_graph_run(ks_graph *graph, const ks_graph_input *in, ks_kv_table *table, ks_s
   if (st != KS_OK)
     return st;
   p.n_row = fill_rows(graph, in);
-  if ((st = upload_input(&p, err)) != KS_OK || (st = p.t->step_begin(p.dev, err)) != KS_OK)
-    return st;
-  st = record_pass(&p);
-  if (st != KS_OK) {
-    p.t->step_abort(p.dev);
-    return ks_fail(err, st, "the pass could not be recorded: %s", ks_status_name(st));
-  }
-  if ((st = p.t->step_end(p.dev, stop, user, err)) != KS_OK ||
+  if ((st = upload_input(&p, err)) != KS_OK || (st = run_steps(&p, stop, user, err)) != KS_OK ||
       (st = download_output(&p, err)) != KS_OK ||
       (st = ks_model_check_alive(graph->model, err)) != KS_OK)
     return st;
+  graph->growth = (ks_pass_growth){
+      .n = in->n_tok, .thin_from = ks_graph_prune_get_layer(&p), .n_thin = graph->prune.n_stay};
   graph->has_taps = in->want_taps;
   graph->n_tok = in->n_tok;
   graph->n_logit = in->head != NULL ? 0 : in->n_logit;
@@ -766,6 +809,12 @@ ks_graph_prepare(ks_graph *graph, const ks_kv_layout *layout, ks_error *err)
       st = ks_fail(err, st, "not enough memory for passes of %u tokens", sizes[i]);
   }
   return st;
+}
+
+ks_pass_growth
+ks_graph_get_growth(const ks_graph *graph)
+{
+  return graph->growth;
 }
 
 const float *

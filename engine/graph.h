@@ -9,6 +9,7 @@
 #include "engine/model.h"
 #include "engine/pass-watch.h"
 #include "engine/retention.h"
+#include "engine/vision-prune.h"
 
 KS_BEGIN_DECLS
 
@@ -41,6 +42,7 @@ typedef struct ks_graph_input {
   const uint32_t *last;       /* [n_tok] last visible sequence index */
   const uint32_t *logit_rows; /* ascending rows whose logits are wanted, [n_logit] */
   uint32_t n_logit;
+  const ks_fastv *fastv;       /* rows of visuals that leave early; NULL = none.  Not with taps */
   const ks_pass_watch *watch;  /* what a policy wants to be noted; NULL = nothing */
   const ks_head_request *head; /* of the only row of logits, whose logits are then not kept; NULL */
   bool
@@ -68,6 +70,8 @@ void ks_graph_free(ks_graph *graph); /* NULL is allowed */
  * was cut. */
 KS_CHECK ks_status ks_graph_run(ks_graph *graph, const ks_graph_input *in, ks_kv_table *table,
                                 ks_stop_fn stop, void *user, ks_error *err);
+/* What the last run that succeeded appended. */
+ks_pass_growth ks_graph_get_growth(const ks_graph *graph);
 /* Host logits of the last run: row i of logit_rows, [n_vocab].  Valid until the next run. */
 const float *ks_graph_get_logits(const ks_graph *graph, uint32_t i);
 /* Logits of the row of the last run that succeeded with a head, as row 0.  KS_ERR_ARG when another

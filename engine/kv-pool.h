@@ -8,6 +8,7 @@
 #pragma once
 
 #include "engine/backend.h"
+#include "engine/pass-watch.h"
 
 KS_BEGIN_DECLS
 
@@ -61,6 +62,9 @@ KS_CHECK ks_status ks_kv_table_reserve(ks_kv_table *table, uint32_t n_new, ks_er
 KS_CHECK ks_status ks_kv_table_fill(ks_kv_table *table, const uint32_t *n_entry, ks_error *err);
 /* The step is over: n_new entries became live in every stream. */
 void ks_kv_table_commit(ks_kv_table *table, uint32_t n_new);
+/* The same where streams of some layers got fewer: pages that were taken for more are given back.
+ */
+void ks_kv_table_commit_growth(ks_kv_table *table, const ks_pass_growth *growth);
 /* The step failed or an eviction shortened the streams: sets lengths ([n_stream], each <= the
  * present one; NULL = unchanged) and releases pages past the end. */
 void ks_kv_table_set_lengths(ks_kv_table *table, const uint32_t *n_entry);

@@ -197,6 +197,20 @@ ks_kv_table_commit(ks_kv_table *table, uint32_t n_new)
 }
 
 void
+ks_kv_table_commit_growth(ks_kv_table *table, const ks_pass_growth *growth)
+{
+  for (uint32_t s = 0; s < table->n_stream; s++) {
+    ks_kv_stream *stream = &table->streams[s];
+    const uint32_t n = ks_pass_growth_get(growth, s / table->pool->layout.n_kv_head);
+
+    stream->n_entry += n;
+    assert(stream->n_entry <= (uint64_t)stream->n_page * table->pool->layout.page_entries);
+    table->n_entry += n;
+  }
+  ks_kv_table_set_lengths(table, NULL);
+}
+
+void
 ks_kv_table_set_lengths(ks_kv_table *table, const uint32_t *n_entry)
 {
   const uint32_t p = table->pool->layout.page_entries;

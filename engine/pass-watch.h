@@ -1,5 +1,5 @@
 /* pass-watch.h - what a policy wants a pass to note for it beside its entries (evict.h asks,
- * graph.h does).  Most policies want nothing. */
+ * graph.h does), and what it left.  Most policies want nothing. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -16,5 +16,16 @@ typedef struct ks_pass_watch {
    * receives from all queries of the pass; 0 = not wanted. */
   ks_dptr mass;
 } ks_pass_watch;
+
+/* Entries that a pass appended to each stream: n, from layer thin_from on n_thin. */
+typedef struct ks_pass_growth {
+  uint32_t n, thin_from, n_thin;
+} ks_pass_growth;
+
+static inline uint32_t
+ks_pass_growth_get(const ks_pass_growth *growth, uint32_t layer)
+{
+  return layer < growth->thin_from ? growth->n : growth->n_thin;
+}
 
 KS_END_DECLS

@@ -39,6 +39,9 @@ check_params(const ks_timeline_params *p, ks_error *err)
                    "chunk (%u) and buffer (%u) must be 1 or more, the buffer no "
                    "larger than the chunk",
                    p->chunk, p->buffer);
+  if (p->fastv.layer > 0 && (p->want_taps || !(p->fastv.drop >= 0.0 && p->fastv.drop <= 1.0)))
+    return ks_fail(err, KS_ERR_ARG,
+                   "FastV leaves out a part between 0 and 1, and goes without taps");
   if (p->max_logit_rows == 0)
     return ks_fail(err, KS_ERR_ARG, "a pass must have room for one row of logits");
   if (layout->n_layer != shape->n_layer || layout->n_kv_head != shape->n_kv_head ||
@@ -322,9 +325,11 @@ run_pass(ks_timeline *tl, const ks_eval_call *call, uint32_t begin, uint32_t n, 
                        .first_local = tl->first_local,
                        .last = tl->last,
                        .logit_rows = tl->rows,
+                       .fastv = &tl->params.fastv,
                        .watch = &watch,
                        .want_taps = tl->params.want_taps};
   ks_status st = choose_rows(tl, hooks, begin, n, call->n, &in.n_logit, err);
+  ks_pass_growth growth;
   int32_t rope_next;
 
   if (hooks != NULL && begin + n == call->n && hooks->logits == NULL)
@@ -341,13 +346,15 @@ run_pass(ks_timeline *tl, const ks_eval_call *call, uint32_t begin, uint32_t n, 
   rope_next = prepare_pass(tl, call, begin, n);
   st = ks_graph_run(tl->graph, &in, tl->table, hooks != NULL ? hooks->stop : NULL,
                     hooks != NULL ? hooks->user : NULL, err);
+  growth = ks_graph_get_growth(tl->graph);
+  ks_evict_set_growth(tl->evict, &growth);
   if (st == KS_OK)
     st = ks_evict_end_pass(tl->evict, tl->table, tl->seen, n, tl->last, err);
   if (st != KS_OK) {
     ks_kv_table_set_lengths(tl->table, NULL);
     return st;
   }
-  ks_kv_table_commit(tl->table, n);
+  ks_kv_table_commit_growth(tl->table, &growth);
   tl->seen += n;
   ks_timeline_end_probe(tl, &watch, tl->seen - 1, tl->first_local[n - 1]);
   tl->since_evict += n;
@@ -355,7 +362,8 @@ run_pass(ks_timeline *tl, const ks_eval_call *call, uint32_t begin, uint32_t n, 
   ks_timeline_count_new(tl, n);
   ks_timeline_note_grids(tl, call, begin, n);
   deliver_logits(tl, hooks, begin, n, call->n, in.n_logit, in.head != NULL);
-  return KS_OK;
+  /* What was counted in every stream is not in all of them. */
+  return growth.thin_from < tl->shape->n_layer ? ks_timeline_recount(tl, err) : KS_OK;
 }
 
 /* Makes room before a pass of n tokens: prefill starts from K; decode only where pages ran out,

@@ -68,6 +68,8 @@ typedef struct ks_timeline_params {
   uint32_t max_pos; /* positions in use at most: where more would be needed, those of older tokens
                        are moved together, down to half of it; 0 = positions run on */
   bool want_taps;
+  ks_fastv fastv;          /* layer 0 = off.  By passes: the last token of each decides what is left
+                              out, so that a prompt is as published only when it is one pass */
   uint32_t max_logit_rows; /* rows of one pass whose logits may be asked for, >= 1 */
 } ks_timeline_params;
 

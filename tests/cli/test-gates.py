@@ -160,6 +160,26 @@ def a_model_with_eyes_and_other_tensors_are_no_hindrance():
 
 
 @check
+def heads_of_locret_are_taken_too():
+    heads = {}
+    for layer in range(2):
+        for number, (rows, cols) in ((1, (16, (8 + 2 * 4) * 32)), (2, (4, 16))):
+            values = [struct.unpack("<f", struct.pack("<f", (i * 37 % 101 - 50) / 500))[0] for i in range(rows * cols)]
+            heads[f"model.layers.{layer}.self_attn.fc{number}.weight"] = ([rows, cols], values)
+    more = dict(heads)
+    more["model.norm.weight"] = ([2], [1.0, 1.0])
+    facts, tensors, _, path = import_gate(release("locret", torch.save(more), {}), "locret.safetensors")
+    expect(tensors == heads and facts["kind"] == "locret" and facts["other_tensors"] == 1, facts)
+    code, _, err = run("ask", "--model", MODEL, "--gate", path, "--policy", "locret", "--max-tokens", "2", "hello")
+    expect(code == 0, err)
+    mixed = dict(heads)
+    mixed.update({n: t for n, t in TIED.items() if "layers.0" in n})
+    expect_refusal(1, release("mixed", torch.save(mixed), {}), "two kinds")
+    del heads["model.layers.1.self_attn.fc2.weight"]
+    expect_refusal(1, release("lost", torch.save(heads), {}), "layer 1 has no fc2.weight")
+
+
+@check
 def a_gate_for_another_model_is_refused():
     source = release("other", torch.save(TIED), {"base_model": "Qwen/Qwen3-4B", "retention_gate": "rg10"})
     expect_refusal(4, source, "trimkv_weights.pth is a gate for Qwen/Qwen3-4B", "the loaded model is a llama model")
@@ -181,7 +201,7 @@ def kinds_that_are_not_known_are_refused():
     expect_refusal(4, release("more", torch.save(more)), "linear4.weight")
     expect_refusal(4, release("none", torch.save({"a.weight": ([2], [1.0, 2.0])})), "holds no gate")
     lame = {n: t for n, t in TIED.items() if n != "model.layers.1" + MIDDLE + "linear1.bias"}
-    expect_refusal(1, release("lame", torch.save(lame)), "layer 1 has no linear1.bias")
+    expect_refusal(1, release("lame", torch.save(lame)), "layer 1 has no retention_gate.linear1.bias")
     odd = dict(TIED)
     name = "model.layers.1" + MIDDLE + "linear2.bias"
     odd[name] = ([31], TIED[name][1][:31])

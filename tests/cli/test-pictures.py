@@ -227,8 +227,23 @@ def visionzip_leaves_as_many_tokens_as_asked_for():
         expect(whole["prompt_tokens"] - zipped["prompt_tokens"] == tokens[0] - tokens[1], f"{family} {zipped}")
         expect(ask(family, *image, "--visionzip", "60000,1")["memory"]["pictures"][0]["tokens"] == tokens[0], family)
     image = case("qwen3-vl", "img0.png")
+    for wrong in ("0,0.5", "2", "2,1.5", "2,-1", "2,nan", "2,0.5,1", "x,y", "2,", ""):
+        expect_failure(2, ["ask", *options("qwen3-vl"), "--fastv", wrong, "--image", image, "?"], "--fastv")
     for wrong in ("5", "0,3", "3,-1", "3,2,1", "x,y", ""):
         expect_failure(2, ["ask", *options("qwen3-vl"), "--visionzip", wrong, "--image", image, "?"], "--visionzip")
+
+
+@check
+def fastv_leaves_fewer_entries_in_later_layers():
+    """Three layers; behind the first half of the picture's tokens is left out.  With VisionZip it halves the rest."""
+    for family in ("llava-1.5", "qwen3-vl"):
+        image = ("--image", case(family, "img0.png"), "--keep-everything")
+        for zip_options in ((), ("--visionzip", "4,4")):
+            whole, left = ask(family, *image, *zip_options), ask(family, *image, *zip_options, "--fastv", "1,0.5")
+            entries = [answer["memory"]["pictures"][0]["entries"] for answer in (whole, left)]
+            tokens = whole["memory"]["pictures"][0]["tokens"]
+            expect(entries[1] == entries[0] // 3 * (tokens + 2 * (tokens - tokens // 2)) // tokens, f"{family} {entries}")
+            expect(whole["prompt_tokens"] == left["prompt_tokens"], family)
 
 
 @check

@@ -202,4 +202,245 @@ KS_TEST(prune, zip_keeps_whole_tokens)
   golden_case_free(c);
 }
 
+/* --- FastV --- */
+
+/* A tiny language model with a timeline whose passes take n_chunk tokens. */
+typedef struct talker {
+  machine m;
+  ks_model *model;
+  ks_kv_layout layout;
+  ks_kv_pool *pool;
+  ks_timeline *tl;
+} talker;
+
+static void
+open_talker(talker *t, const golden_case *c, const ks_fastv *fastv, ks_policy policy,
+            uint32_t chunk, uint64_t n_keep)
+{
+  char *path = golden_case_dup_path(c, "model.gguf");
+  ks_model_params params = {.be = &t->m.be};
+  ks_timeline_params tp;
+  const ks_model_shape *s;
+  uint64_t n_bytes;
+  ks_error err;
+
+  *t = (talker){.m = open_machine()};
+  if (ks_model_open(t->m.alloc, path, &params, &t->model, &err) != KS_OK)
+    KS_FAIL("%s", err.text);
+  free(path);
+  s = ks_model_get_shape(t->model);
+  t->layout = (ks_kv_layout){.n_layer = s->n_layer,
+                             .n_kv_head = s->n_kv_head,
+                             .k_dim = s->k_dim,
+                             .v_dim = s->v_dim,
+                             .kv_dtype = KS_DTYPE_F32,
+                             .n_aux = ks_policy_get_n_aux(policy),
+                             .page_entries = 8};
+  KS_ASSERT_OK(ks_kv_layout_init(&t->layout, NULL));
+  n_bytes = (uint64_t)s->n_layer * s->n_kv_head * 20 * t->layout.page_bytes;
+  KS_ASSERT_OK(ks_kv_pool_new(t->m.alloc, &t->m.be, &t->layout, n_bytes, n_bytes, &t->pool, NULL));
+  tp = ks_timeline_default_params(t->model, NULL, t->pool);
+  tp.evict = ks_evict_default_params(policy);
+  tp.chunk = chunk;
+  tp.buffer = 1;
+  tp.n_keep = n_keep;
+  tp.fastv = *fastv;
+  if (ks_timeline_new(t->m.alloc, &tp, &t->tl, &err) != KS_OK)
+    KS_FAIL("%s", err.text);
+}
+
+static void
+close_talker(talker *t)
+{
+  KS_ASSERT(ks_timeline_check(t->tl) && ks_kv_pool_check(t->pool));
+  ks_timeline_free(t->tl);
+  ks_kv_pool_free(t->pool);
+  ks_model_close(t->model);
+  close_machine(&t->m);
+}
+
+static void
+read_case(talker *t, const visual_case *v)
+{
+  ks_error err;
+
+  if (ks_timeline_eval_visual(t->tl, v->ids, v->n, v->runs, v->n_run, NULL, &err) != KS_OK)
+    KS_FAIL("%s", err.text);
+}
+
+/* Which tokens each layer's first head has; all heads of a layer must agree. */
+typedef struct survivors {
+  uint8_t has[8][8][256];
+  uint32_t n[8][8];
+} survivors;
+
+static void
+survivor_cb(void *user, uint32_t layer, uint32_t head, uint32_t pos, const ks_token_info *token)
+{
+  survivors *s = user;
+
+  (void)token;
+  s->has[layer][head][pos] = 1;
+  s->n[layer][head]++;
+}
+
+static survivors *
+read_survivors(const talker *t)
+{
+  survivors *s = calloc(1, sizeof *s);
+
+  KS_ASSERT(s != NULL);
+  KS_ASSERT_OK(
+      ks_timeline_read_survivors(t->tl, 0, ks_timeline_get_seen(t->tl), survivor_cb, s, NULL));
+  return s;
+}
+
+typedef struct fastv_run {
+  const golden_case *want;
+  ks_fastv fastv;
+  const char *name;
+} fastv_run;
+
+/* Layers up to K have every token, those behind what the reference leaves; logits are its own. */
+static void
+compare_fastv(const visual_case *v, void *user)
+{
+  const fastv_run *run = user;
+  char name[96];
+  const golden_array *stay;
+  survivors *s;
+  talker t;
+
+  if (strcmp(v->name, "img0") != 0)
+    return;
+  open_talker(&t, v->c, &run->fastv, KS_POLICY_FULL, 256, 0);
+  read_case(&t, v);
+  snprintf(name, sizeof name, "fastv.%s.%u.stay", run->name, run->fastv.layer);
+  stay = golden_case_find(run->want, name);
+  KS_ASSERT(stay != NULL);
+  s = read_survivors(&t);
+  for (uint32_t l = 0; l < t.layout.n_layer; l++)
+    for (uint32_t h = 0; h < t.layout.n_kv_head; h++) {
+      KS_ASSERT_EQ(s->n[l][h], l < run->fastv.layer ? v->n : stay->n_elem);
+      for (size_t i = 0; l >= run->fastv.layer && i < stay->n_elem; i++)
+        KS_ASSERT(s->has[l][h][((const int32_t *)stay->data)[i]] == 1);
+    }
+  free(s);
+  snprintf(name, sizeof name, "fastv.%s.%u.logits", run->name, run->fastv.layer);
+  KS_ASSERT(ks_timeline_get_logits(t.tl) != NULL);
+  check(run->want, name, ks_timeline_get_logits(t.tl), ks_model_get_shape(t.model)->n_vocab);
+  close_talker(&t);
+}
+
+static void
+run_fastv(const golden_case *want, const cJSON *run)
+{
+  golden_case *c = load_case("KS_GOLDEN_DEFAULT", case_of(run));
+  fastv_run job = {
+      want,
+      {visual_number(run, "layer", 0), cJSON_GetObjectItemCaseSensitive(run, "drop")->valuedouble},
+      case_of(run)};
+
+  KS_ASSERT(visual_walk_case(c, compare_fastv, &job) > 0);
+  golden_case_free(c);
+}
+
+/* Plain and three-axis positions, deepstack behind the cut, heads in groups: the same tokens stay
+ * and the same logits come out. */
+KS_TEST(prune, fastv_equals_the_reference)
+{
+  KS_ASSERT_EQ(for_each_run("fastv", run_fastv), 4);
+}
+
+typedef struct stopper {
+  uint32_t n_poll, stop_at;
+} stopper;
+
+static bool
+stop_cb(void *user)
+{
+  stopper *s = user;
+
+  return ++s->n_poll == s->stop_at;
+}
+
+static void
+run_with_policies(const visual_case *v, void *user)
+{
+  const ks_policy policies[] = {KS_POLICY_KEYDIFF_GLOBAL, KS_POLICY_H2O, KS_POLICY_SNAPKV,
+                                KS_POLICY_RANDOM, KS_POLICY_STREAMING};
+  const ks_fastv fastv = {.layer = 1, .drop = .6};
+  uint32_t *n_done = user;
+
+  for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
+    stopper s = {.stop_at = 2 + (uint32_t)i};
+    const ks_timeline_hooks hooks = {.stop = stop_cb, .user = &s};
+    ks_kv_stats stats;
+    ks_status st;
+    talker t;
+
+    open_talker(&t, v->c, &fastv, policies[i], 24, 0);
+    KS_ASSERT_OK(
+        ks_timeline_set_n_keep(t.tl, (uint64_t)t.layout.n_layer * t.layout.n_kv_head * 20, NULL));
+    st = ks_timeline_eval_visual(t.tl, v->ids, v->n, v->runs, v->n_run, &hooks, NULL);
+    KS_ASSERT(st == KS_ERR_CANCELLED && ks_timeline_check(t.tl));
+    ks_timeline_reset(t.tl);
+    read_case(&t, v);
+    for (ks_token id = 5; id < 40; id++)
+      KS_ASSERT_OK(ks_timeline_eval(t.tl, &id, 1, NULL, NULL));
+    ks_timeline_get_stats(t.tl, &stats);
+    KS_ASSERT_LE(stats.n_entries, (uint64_t)t.layout.n_layer * t.layout.n_kv_head * 21);
+    KS_ASSERT_EQ(stats.n_entries,
+                 stats.by_modality[KS_MODALITY_TEXT] + stats.by_modality[KS_MODALITY_IMAGE]);
+    KS_ASSERT_EQ(ks_timeline_get_seen(t.tl), v->n + 35);
+    close_talker(&t);
+  }
+  *n_done += 1;
+}
+
+/* With a policy, in small passes: the budget holds, the counts agree with the pages, decoding goes
+ * on; a pass that is stopped, also between its two steps, leaves no trace. */
+KS_TEST(prune, fastv_with_policies)
+{
+  golden_case *c = load_case("KS_GOLDEN_DEFAULT", "qwen3-vl");
+  uint32_t n_done = 0;
+
+  KS_ASSERT(visual_walk_case(c, run_with_policies, &n_done) > 0);
+  KS_ASSERT_EQ(n_done, 3);
+  golden_case_free(c);
+}
+
+static void
+compare_off(const visual_case *v, void *user)
+{
+  const ks_fastv settings[] = {{0, .5}, {3, .5}, {2, 0}};
+  float first[1024];
+  const uint32_t *n_vocab = user;
+
+  if (strcmp(v->name, "img0") != 0)
+    return;
+  for (size_t i = 0; i < 3; i++) {
+    talker t;
+
+    open_talker(&t, v->c, &settings[i], KS_POLICY_FULL, 256, 0);
+    read_case(&t, v);
+    if (i == 0)
+      memcpy(first, ks_timeline_get_logits(t.tl), *n_vocab * sizeof *first);
+    KS_ASSERT(memcmp(first, ks_timeline_get_logits(t.tl), *n_vocab * sizeof *first) == 0);
+    KS_ASSERT_EQ(ks_kv_table_get_n_entries(ks_timeline_get_table(t.tl)),
+                 (uint64_t)t.layout.n_layer * t.layout.n_kv_head * v->n);
+    close_talker(&t);
+  }
+}
+
+/* No layer, a layer that the model does not have, and a part of 0 change nothing. */
+KS_TEST(prune, fastv_off)
+{
+  golden_case *c = load_case("KS_GOLDEN_DEFAULT", "llava-1.5");
+  uint32_t n_vocab = 502;
+
+  KS_ASSERT(visual_walk_case(c, compare_off, &n_vocab) > 0);
+  golden_case_free(c);
+}
+
 KS_TEST_MAIN

@@ -115,6 +115,34 @@ def forgetting_costs_what_it_must():
 
 
 @check
+def questions_about_one_text_start_alike():
+    """Six questions about each long text, each from the same memory: a run cut among them ends up with the same."""
+    out = folder("long")
+    args = ["bench", "policies", *SMALL[:-2], "--at", "48", "--stage", "long", "--texts", "0", "--prompts", "1",
+            "--answer-tokens", "4", "--policies", "full,dbtrimkv,h2o", "--modes", "faithful,chunked", "--out", out]
+    code, _, err = run(*args)
+    expect(code == 0, err)
+    path = os.path.join(out, "stage-long.jsonl")
+    _, before = rows_of(path)
+    expect(len(before) == 5 * 6, f"{len(before)} rows")
+    expect({r.get("turn", 0) for r in before} == set(range(6)) and len({r["group"] for r in before}) == 1, "questions")
+    with open(path, "rb") as file:
+        lines = file.read().splitlines(keepends=True)
+    with open(path, "wb") as file:
+        file.writelines(lines[:4])
+    code, _, err = run(*args)
+    expect(code == 0, err)
+    _, after = rows_of(path)
+
+    def said(rows):
+        return sorted((r["policy"], r["mode"], r.get("turn", 0), r["prediction"], r["peak_entries"]) for r in rows)
+    expect(said(before) == said(after), "other answers than without the stop")
+    with open(os.path.join(out, "stage-long.json"), encoding="utf-8") as file:
+        cells = json.load(file)["tables"][0]["cells"]
+    expect(len(cells) == 5 and all(c["n"] == 6 for c in cells), f"{cells}")
+
+
+@check
 def other_gates_have_names():
     out = folder("gates")
     args = ["bench", "policies", *SMALL, "--out", out, "--texts", "0", "--prompts", "1", "--modes", "chunked"]

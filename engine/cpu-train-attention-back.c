@@ -65,6 +65,27 @@ ks_cpu_attn_bias_back_need(const ks_cpu_ctx *ctx, const ks_op_attn_bias_back *op
 
   (void)ctx;
   need->member_bytes = lay_out(&w, NULL, &op->forward, &s) * sizeof(float);
+  need->shared_bytes = s.n_head * op->forward.n_q * sizeof(float);
+}
+
+/* sum(d_out out) of every query and head, [n_q, n_head], in the block that members share. */
+static float *
+get_means(const ks_cpu_ctx *ctx)
+{
+  return (float *)(void *)ctx->shared;
+}
+
+static void
+fill_means(const ks_cpu_ctx *ctx, const ks_op_attn_bias_back *op, uint32_t member,
+           uint32_t n_member)
+{
+  const size_t dim = op->forward.v_dim;
+  const float *d_out = ks_cpu_ptr(op->d_out), *out = ks_cpu_ptr(op->forward.out);
+  size_t begin, end;
+
+  ks_cpu_slice((size_t)op->forward.n_q * op->forward.n_head, member, n_member, &begin, &end);
+  for (size_t row = begin; row < end; row++)
+    get_means(ctx)[row] = ctx->vec->dot(d_out + row * dim, out + row * dim, dim);
 }
 
 /* True when a query of the tile sees a key of the block: ranges do not fall. */
@@ -84,8 +105,8 @@ load_row(work *w, const ks_cpu_ctx *ctx, const ks_op_attn_bias_back *op, const k
 {
   const ks_op_attn_bias *f = &op->forward;
   const float *q = (const float *)ks_cpu_ptr(f->q) + i * s->q_stride + head * f->k_dim;
-  const size_t row = i * f->n_head + head, out_at = row * f->v_dim;
-  const float *d_out = (const float *)ks_cpu_ptr(op->d_out) + out_at;
+  const size_t row = i * f->n_head + head;
+  const float *d_out = (const float *)ks_cpu_ptr(op->d_out) + row * f->v_dim;
   float *to = w->q + r * w->k_pad, *d_to = w->d_out + r * w->v_pad;
 
   for (size_t c = 0; c < f->k_dim; c++)
@@ -94,7 +115,7 @@ load_row(work *w, const ks_cpu_ctx *ctx, const ks_op_attn_bias_back *op, const k
   memcpy(d_to, d_out, f->v_dim * sizeof(*to));
   memset(d_to + f->v_dim, 0, (w->v_pad - f->v_dim) * sizeof(*to));
   w->top[r] = ((const float *)ks_cpu_ptr(f->logsumexp))[row];
-  w->mean[r] = ctx->vec->dot(d_out, (const float *)ks_cpu_ptr(f->out) + out_at, f->v_dim);
+  w->mean[r] = get_means(ctx)[row];
 }
 
 static void
@@ -236,6 +257,7 @@ ks_cpu_attn_bias_back(const ks_cpu_ctx *ctx, const void *op, uint32_t member, ui
   clear(back->dq, f->n_q, s.n_head * f->k_dim, member, n_member);
   clear(back->dk, f->n_tok, s.n_kv_head * f->k_dim, member, n_member);
   clear(back->dv, f->n_tok, s.n_kv_head * f->v_dim, member, n_member);
+  fill_means(ctx, back, member, n_member);
   for (size_t phase = 0; phase < n_phase; phase++) {
     ks_cpu_next_phase(ctx, member);
     for (size_t i = ks_cpu_take(ctx); i < n_unit && !ks_cpu_poll(ctx, member);

@@ -358,6 +358,11 @@ make_header (Run *run, KsEngineSetup *setup)
       ks_eval_batch_make_header (setup, run->model_hash, run->gate_hash, run->mmproj_hash);
 
   cJSON_AddStringToObject (json, "bench", run->bench);
+  if (run->options.min_pixels > 0)
+    cJSON_AddNumberToObject (json, "min_pixels", run->options.min_pixels);
+  if (run->options.max_pixels > 0)
+    cJSON_AddNumberToObject (json, "max_pixels", run->options.max_pixels);
+  cJSON_AddBoolToObject (json, "no_split", run->options.no_split);
   cJSON_AddNumberToObject (json, "data_seed", (double)run->data_seed);
   cJSON_AddNumberToObject (json, "max_new", get_max_new (run));
   if (run->tmpl != NULL) {
@@ -388,6 +393,18 @@ progress_cb (const KsEvalCell *cell, guint n_done, guint n_total, gpointer user)
   cli_bench_show_progress (text);
 }
 
+/* Pictures with fewer tokens are part of what a cell is. (transfer full) */
+static char *
+make_looks (const CliOptions *options)
+{
+  GString *text = g_string_new (NULL);
+
+  if (options->visionzip != NULL)
+    g_string_append_printf (text, "+visionzip-%s", options->visionzip);
+  g_string_replace (text, ",", "-", 0);
+  return g_string_free (text, FALSE);
+}
+
 /* All cells of one way of asking. */
 static gboolean
 run_question (Run *run, KsEngineSetup *setup, KsEngineJob *job, const char *question,
@@ -395,10 +412,12 @@ run_question (Run *run, KsEngineSetup *setup, KsEngineJob *job, const char *ques
 {
   g_auto (GStrv) policies = g_strsplit (run->policies, ",", -1);
   g_auto (GStrv) modes = g_strsplit (run->modes, ",", -1);
+  g_autofree char *looks = make_looks (&run->options);
   char *questions[] = {(char *)question, NULL};
   KsEvalGrid grid = {.policies = policies,
                      .modes = modes,
                      .questions = questions,
+                     .looks = looks,
                      .budget = run->budget,
                      .entries = (const guint64 *)run->entry_list->data,
                      .seeds = (const guint64 *)run->seed_list->data,
@@ -505,6 +524,7 @@ cli_eval_run_main (char **args)
   add_options (&run, context);
   cli_eval_data_add (&run.data, context);
   cli_options_add_model (&run.options, context);
+  cli_options_add_pictures (&run.options, context);
   g_option_context_set_summary (context, "Asks the questions of a benchmark, policy by policy.");
   g_option_context_set_description (context, help);
   if (cli_parse (context, &rest, &code)) {

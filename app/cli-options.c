@@ -143,8 +143,8 @@ cli_options_add_json (CliOptions *options, GOptionContext *context)
   g_option_context_add_main_entries (context, entries, NULL);
 }
 
-static void
-add_pictures (CliOptions *options, GOptionContext *context)
+void
+cli_options_add_pictures (CliOptions *options, GOptionContext *context)
 {
   const GOptionEntry entries[] = {
       {"min-pixels", 0, 0, G_OPTION_ARG_INT, &options->min_pixels,
@@ -219,7 +219,7 @@ cli_options_parse_talk (CliOptions *options, const char *arguments, const char *
   add_conversation (options, context);
   add_attaching (options, context);
   cli_options_add_model (options, context);
-  add_pictures (options, context);
+  cli_options_add_pictures (options, context);
   cli_options_add_memory (options, context);
   cli_options_add_sampling (options, context);
   cli_options_add_json (options, context);
@@ -244,7 +244,7 @@ cli_options_parse_memory (CliOptions *options, const char *summary, const char *
   options->wants_eyes = TRUE;
   g_option_context_add_main_entries (context, entries, NULL);
   cli_options_add_model (options, context);
-  add_pictures (options, context);
+  cli_options_add_pictures (options, context);
   cli_options_add_memory (options, context);
   cli_options_add_json (options, context);
   g_option_context_set_summary (context, summary);

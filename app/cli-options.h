@@ -45,6 +45,8 @@ void cli_options_clear (CliOptions *options);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (CliOptions, cli_options_clear)
 
 void cli_options_add_model (CliOptions *options, GOptionContext *context);
+/* Sizes of pictures, and leaving out tokens of them. */
+void cli_options_add_pictures (CliOptions *options, GOptionContext *context);
 void cli_options_add_memory (CliOptions *options, GOptionContext *context);
 void cli_options_add_sampling (CliOptions *options, GOptionContext *context);
 void cli_options_add_json (CliOptions *options, GOptionContext *context);

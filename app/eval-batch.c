@@ -36,7 +36,8 @@ add_policy (GArray *cells, const KsEvalGrid *grid, const char *text, GError **er
     if (m > 0 && ks_policy_never_evicts (params.policy))
       break;
     for (guint q = 0; grid->questions[q] != NULL; q++) {
-      KsEvalCell cell = ks_eval_cell (text, 0);
+      g_autofree char *name = g_strconcat (text, grid->looks, NULL);
+      KsEvalCell cell = ks_eval_cell (name, 0);
 
       if (!ks_policy_never_evicts (params.policy)) {
         cell.mode = g_intern_string (grid->modes[m]);
@@ -80,6 +81,21 @@ keep_rows (KsEvalRunFile *file, GPtrArray *rows, GError **error)
   return TRUE;
 }
 
+/* What goes wrong names the item: it may be too long, or its picture damaged. */
+static gboolean
+ask_item (KsEvalSession *session, const KsEvalItem *item, const KsEvalAsk *ask, GPtrArray *rows,
+          GError **error)
+{
+  g_autoptr (GError) local = NULL;
+
+  if (ks_eval_session_ask (session, item, ask, rows, &local))
+    return TRUE;
+  if (!ks_error_is_cancelled (local))
+    g_prefix_error (&local, "item %s of %s: ", item->id, item->bench);
+  g_propagate_error (error, g_steal_pointer (&local));
+  return FALSE;
+}
+
 static gboolean
 run_cell (const KsEvalBatch *batch, KsEngineSetup *setup, const KsEvalCell *cell, guint number,
           KsEvalRunFile *file, GError **error)
@@ -98,7 +114,7 @@ run_cell (const KsEvalBatch *batch, KsEngineSetup *setup, const KsEvalCell *cell
     if (session == NULL)
       session = ks_eval_session_new (setup, cell, error);
     rows = g_ptr_array_new_with_free_func ((GDestroyNotify)ks_eval_row_free);
-    if (session == NULL || !ks_eval_session_ask (session, item, &batch->ask, rows, error) ||
+    if (session == NULL || !ask_item (session, item, &batch->ask, rows, error) ||
         !keep_rows (file, rows, error))
       return FALSE;
   }

@@ -28,6 +28,8 @@ gboolean ks_eval_batch_run (const KsEvalBatch *batch, KsEngineSetup *setup, KsEv
  * no choice.  NULL and a sentence for what ks_eval_policy_parse refuses. */
 typedef struct {
   char **policies, **modes, **questions;
+  const char *looks;  /* appended to every policy: how pictures were thinned out
+                         ("+visionzip-54-10"),  a fact of the setup; NULL = not at all */
   const char *budget; /* "fixed" or "text" */
   const guint64 *entries, *seeds;
   guint n_entries, n_seed;

@@ -56,6 +56,15 @@ check_budget (const KsEvalCell *cell, const ks_evict_params *evict, GError **err
   return FALSE;
 }
 
+/* What stands behind a plus sign is about pictures and was decided when the model was loaded. */
+static gboolean
+parse_policy (const KsEvalCell *cell, ks_evict_params *out, GError **error)
+{
+  g_autofree char *text = g_strndup (cell->policy, strcspn (cell->policy, "+"));
+
+  return ks_eval_policy_parse (text, cell->mode, out, error);
+}
+
 KsEvalSession *
 ks_eval_session_new (KsEngineSetup *setup, const KsEvalCell *cell, GError **error)
 {
@@ -64,8 +73,7 @@ ks_eval_session_new (KsEngineSetup *setup, const KsEvalCell *cell, GError **erro
   ks_timeline *tl = NULL;
   ks_error err = {0};
 
-  if (!ks_eval_policy_parse (cell->policy, cell->mode, &params.evict, error) ||
-      !check_budget (cell, &params.evict, error))
+  if (!parse_policy (cell, &params.evict, error) || !check_budget (cell, &params.evict, error))
     return NULL;
   params.evict.seed = cell->seed;
   params.n_keep = cell->entries * setup->layout.n_layer * setup->layout.n_kv_head;

@@ -198,7 +198,7 @@ def write_texts(source, package, root, out, part):
                 with open(os.path.join(out, where, name), "w", encoding="utf-8") as f:
                     f.write(piece)
                 n_bytes[where] += len(piece.encode())
-    if not n_bytes["train"]:
+    if not any(n_bytes.values()):
         raise FetchError(f"{package} holds none of the texts that are looked for")
     return n_bytes
 

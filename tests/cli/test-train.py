@@ -87,6 +87,43 @@ def memory_is_told_and_bounded():
     expect(not os.path.exists(out("d.safetensors")), "nothing was written")
 
 
+FAMILIES = {"idefics3": "idefics3", "qwen2.5-vl": "qwen2.5-vl", "qwen3-vl": "qwen3-vl", "gemma3-vision": "gemma3"}
+
+
+@check
+def pictures_are_seen_by_every_family():
+    for family, base in FAMILIES.items():
+        image = os.path.join(CASES, family, "img0.png")
+        parts = [{"type": "text", "text": "Look: "}, {"type": "image", "image": image}, {"type": "text", "text": "?"}]
+        chat = {"messages": [{"role": "user", "content": parts}, {"role": "assistant", "content": "A red square."}]}
+        data = write(f"{family}.jsonl", json.dumps(chat).encode() + b"\n")
+        args = ["train", "gates", "--model", os.path.join(CASES, base, "model.gguf"), "--mmproj",
+                os.path.join(CASES, family, "mmproj.gguf"), "--data", data, "--recall-share", "0", "--tokens", "1024",
+                "--width", "4", "--threads", "1"]
+        code, text, err = run(*args, "--show", "1")
+        expect(code == 0 and "[picture]" in text and "A red square." in text, f"{family}: {text}{err}")
+        code, text, err = run(*args, "--local-steps", "1", "--steps", "2", "--json", "--print-every", "1", "--out",
+                              out(family + ".safetensors"))
+        expect(code == 0, f"{family}: {err}")
+        rows = [json.loads(line) for line in text.splitlines()]
+        expect(len(rows) == 3 and rows[2]["next_token"] > 0, f"{family}: {text}")
+    expect_failure(2, ["train", "gates", "--model", MODEL, "--data", out("idefics3.jsonl"), "--recall-share", "0",
+                       "--local-steps", "1", "--steps", "0", "--tokens", "512", "--out", out("x.safetensors")],
+                   "--mmproj")
+
+
+@check
+def stored_sessions_are_data():
+    code, _, err = run("ask", "--model", MODEL, "--session", "new", "--max-tokens", "3", "The lamp is green.")
+    expect(code == 0, err)
+    code, text, err = run("train", "gates", "--model", MODEL, "--sessions", "--recall-share", "0", "--tokens", "512",
+                          "--show", "1")
+    expect(code == 0 and "The lamp is green." in text, text + err)
+    code, text, err = run("train", "gates", "--model", MODEL, "--session", "1", "--recall-share", "0", "--tokens",
+                          "512", "--local-steps", "1", "--steps", "1", "--out", out("s.safetensors"))
+    expect(code == 0 and "data: 1 texts" in text, text + err)
+
+
 @check
 def data_can_be_looked_at():
     code, text, err = run("train", "gates", *SMALL, "--show", "6", "--tokens", "512", "--recall-share", "1")
@@ -103,7 +140,8 @@ def what_cannot_work_is_refused():
     expect_failure(2, ["train", "gates", *SMALL, "--out", out("x.safetensors"), "--capacity", "other"], "reference")
     expect_failure(4, ["train", "gates", "--model", MODEL, "--data", bad, "--out", out("x.safetensors")], "line 2")
     expect_failure(1, ["train", "gates", "--model", MODEL, "--data", out("none.txt"), "--out", out("x.safetensors")])
-    expect_failure(2, ["train", "gates", "--model", MODEL, "--sessions", "--out", out("x.safetensors")], "session")
+    expect_failure(1, ["train", "gates", "--model", MODEL, "--session", "no such", "--out", out("x.safetensors")],
+                   "no such")
 
 
 if __name__ == "__main__":

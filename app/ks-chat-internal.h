@@ -94,6 +94,9 @@ void ks_chat_slot_granted (KsChat *self, const GError *error);
 /* The engine is needed elsewhere, or the model goes. */
 void ks_chat_drop_conversation (KsChat *self);
 gboolean ks_chat_has_run (KsChat *self);
+/* Nothing is let go any more, if nothing was; else the next message sees that the policy differs.
+ */
+void ks_chat_keep_from_now (KsChat *self);
 /* Brings the session's own budget for keys and values to its conversation. */
 void ks_chat_apply_kv_budget (KsChat *self);
 

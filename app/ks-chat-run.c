@@ -302,6 +302,21 @@ make_conversation (KsChat *self)
     watch_setting (self, ks_conversation_set_policy (self->conversation, policy));
 }
 
+void
+ks_chat_keep_from_now (KsChat *self)
+{
+  g_autoptr (KsMemoryStats) stats = NULL;
+
+  if (self->conversation == NULL)
+    return;
+  stats = ks_conversation_dup_stats (self->conversation);
+  if (stats == NULL || stats->kv.n_evicted > 0)
+    return;
+  g_free (self->policy);
+  self->policy = g_strdup (self->settings->policy);
+  watch_setting (self, ks_conversation_set_policy (self->conversation, KS_POLICY_FULL));
+}
+
 static void
 read_again (KsChat *self)
 {

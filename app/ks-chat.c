@@ -611,6 +611,40 @@ ks_chat_set_settings (KsChat *self, const KsSessionSettings *settings)
                                  g_object_ref (self));
 }
 
+static gboolean
+is_full (const char *policy)
+{
+  return g_strcmp0 (policy, ks_policy_get_name (KS_POLICY_FULL)) == 0;
+}
+
+gboolean
+ks_chat_keeps_everything (KsChat *self, gboolean *out_can_change)
+{
+  g_autofree char *common = NULL;
+
+  g_return_val_if_fail (KS_IS_CHAT (self), FALSE);
+  common = ks_settings_dup_policy (self->library->settings);
+  if (out_can_change != NULL)
+    *out_can_change = !is_full (common) && self->read_only_reason == NULL;
+  return is_full (self->settings->policy != NULL ? self->settings->policy : common);
+}
+
+void
+ks_chat_set_keep_everything (KsChat *self, gboolean keep)
+{
+  g_autoptr (KsSessionSettings) settings = NULL;
+
+  g_return_if_fail (KS_IS_CHAT (self));
+  if (keep == ks_chat_keeps_everything (self, NULL))
+    return;
+  settings = ks_session_settings_copy (self->settings);
+  g_free (settings->policy);
+  settings->policy = keep ? g_strdup (ks_policy_get_name (KS_POLICY_FULL)) : NULL;
+  ks_chat_set_settings (self, settings);
+  if (keep)
+    ks_chat_keep_from_now (self);
+}
+
 KsMemoryView *
 ks_chat_dup_memory (KsChat *self)
 {

@@ -81,6 +81,13 @@ gboolean ks_chat_select_branch (KsChat *self, KsMessage *message, guint sibling)
 /* What the next answer depends on; NULL strings and -1 follow the program's settings. */
 const KsSessionSettings *ks_chat_get_settings (KsChat *self);
 void ks_chat_set_settings (KsChat *self, const KsSessionSettings *settings);
+/* TRUE: nothing of this session is let go, and a message that does not fit is refused.
+ * *out_can_change (may be NULL) is FALSE where that is not this session's own choice. */
+gboolean ks_chat_keeps_everything (KsChat *self, gboolean *out_can_change);
+/* Stored with the session.  At once where nothing was let go so far; else what the model has let go
+ * is read again with the next message.  Setting a budget or policy of its own stays with
+ * ks_chat_set_settings. */
+void ks_chat_set_keep_everything (KsChat *self, gboolean keep);
 
 /* The latest numbers, NULL when the model has read nothing yet.  Cheap: may be called every 100 ms.
  * (transfer full) */

@@ -35,6 +35,8 @@ struct _KsMemoryPanel {
   GtkWidget *scroller, *numbers_grid, *no_turns, *turns_box;
   KsRetentionMap *map;
   KsPictureList *pictures;
+  GtkWidget *keep_switch, *keep_label, *forecast;
+  gboolean setting_keep; /* by the program, not by the user */
   GtkInscription *values[N_ROW];
   GArray *rows; /* of KsKeptRow, as many as were ever needed */
   guint n_row;  /* shown */
@@ -45,7 +47,7 @@ struct _KsMemoryPanel {
   guint update_id;
 };
 
-enum { OPEN_PICTURE, N_SIGNAL };
+enum { OPEN_PICTURE, KEEP_EVERYTHING, N_SIGNAL };
 
 static guint signals[N_SIGNAL];
 
@@ -116,6 +118,16 @@ make_number_rows (KsMemoryPanel *self)
                                     name, NULL, -1);
     self->values[i] = GTK_INSCRIPTION (value);
   }
+}
+
+static void
+update_forecast (KsMemoryPanel *self)
+{
+  g_autofree char *text =
+      ks_words_forecast (self->view, gtk_switch_get_active (GTK_SWITCH (self->keep_switch)));
+
+  if (g_strcmp0 (gtk_label_get_text (GTK_LABEL (self->forecast)), text) != 0)
+    gtk_label_set_text (GTK_LABEL (self->forecast), text);
 }
 
 /* --- turns --- */
@@ -206,6 +218,7 @@ update (KsMemoryPanel *self)
 {
   self->updated_us = g_get_monotonic_time ();
   update_numbers (self, self->view);
+  update_forecast (self);
   ks_retention_map_set_view (self->map, self->view);
   ks_picture_list_set_view (self->pictures, self->view);
   update_turns (self, self->view);
@@ -216,6 +229,26 @@ open_cb (KsPictureList *pictures, guint i, KsMemoryPanel *self)
 {
   if (self->view != NULL && i < self->view->n_picture)
     g_signal_emit (self, signals[OPEN_PICTURE], 0, &self->view->pictures[i]);
+}
+
+static void
+keep_cb (KsMemoryPanel *self)
+{
+  update_forecast (self);
+  if (!self->setting_keep)
+    g_signal_emit (self, signals[KEEP_EVERYTHING], 0,
+                   gtk_switch_get_active (GTK_SWITCH (self->keep_switch)));
+}
+
+void
+ks_memory_panel_set_keep (KsMemoryPanel *self, gboolean keep, gboolean can_change)
+{
+  g_return_if_fail (KS_IS_MEMORY_PANEL (self));
+
+  self->setting_keep = TRUE;
+  gtk_switch_set_active (GTK_SWITCH (self->keep_switch), keep);
+  gtk_widget_set_sensitive (self->keep_switch, can_change);
+  self->setting_keep = FALSE;
 }
 
 static gboolean
@@ -312,11 +345,17 @@ ks_memory_panel_class_init (KsMemoryPanelClass *klass)
   widget_class->unmap = ks_memory_panel_unmap;
   signals[OPEN_PICTURE] = g_signal_new ("open-picture", KS_TYPE_MEMORY_PANEL, G_SIGNAL_RUN_LAST, 0,
                                         NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_POINTER);
+  signals[KEEP_EVERYTHING] =
+      g_signal_new ("keep-everything", KS_TYPE_MEMORY_PANEL, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
+                    G_TYPE_NONE, 1, G_TYPE_BOOLEAN);
   g_type_ensure (KS_TYPE_PICTURE_LIST);
   g_type_ensure (KS_TYPE_RETENTION_MAP);
   gtk_widget_class_set_layout_manager_type (widget_class, GTK_TYPE_BIN_LAYOUT);
   gtk_widget_class_set_accessible_role (widget_class, GTK_ACCESSIBLE_ROLE_REGION);
   gtk_widget_class_set_template_from_resource (widget_class, KS_RESOURCE "ks-memory-panel.ui");
+  gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, forecast);
+  gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, keep_label);
+  gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, keep_switch);
   gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, map);
   gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, no_turns);
   gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, numbers_grid);
@@ -332,6 +371,7 @@ ks_memory_panel_init (KsMemoryPanel *self)
   gtk_widget_init_template (GTK_WIDGET (self));
   make_number_rows (self);
   g_signal_connect (self->pictures, "open", G_CALLBACK (open_cb), self);
+  g_signal_connect_swapped (self->keep_switch, "notify::active", G_CALLBACK (keep_cb), self);
   /* Texts are measured also in a pane that is not shown: they wait for its first time. */
   gtk_widget_set_visible (self->scroller, FALSE);
   gtk_accessible_update_property (GTK_ACCESSIBLE (self), GTK_ACCESSIBLE_PROPERTY_LABEL,

@@ -109,6 +109,50 @@ ks_words_memory (const KsMemoryView *view)
                           let_go);
 }
 
+/* "Room for about 5,300 more tokens, some 12 turns like those so far; ..."  Rounded down, so that
+ * the words rest while an answer grows. */
+static char *
+forecast_end (const KsMemoryView *view, guint64 n_exact)
+{
+  guint64 n_left = n_exact / (n_exact < 1000 ? 10 : 100) * (n_exact < 1000 ? 10 : 100);
+  guint64 n_turn = view->n_token > 0 ? n_exact * view->n_turn / view->n_token : 0;
+  g_autofree char *tokens = ks_words_count (n_left);
+  g_autofree char *turns = ks_words_count (n_turn);
+  g_autofree char *room = NULL;
+
+  /* Translators: the whole sentence ends behind what comes next */
+  room = g_strdup_printf (ngettext ("Room for about %s more token", "Room for about %s more tokens",
+                                    plural_of (n_left)),
+                          tokens);
+  if (view->n_turn == 0)
+    return g_strdup_printf (_ ("%s; then nothing more can be sent."), room);
+  return g_strdup_printf (ngettext ("%s, some %s turn like those so far; then nothing more can be "
+                                    "sent.",
+                                    "%s, some %s turns like those so far; then nothing more can be "
+                                    "sent.",
+                                    plural_of (n_turn)),
+                          room, turns);
+}
+
+char *
+ks_words_forecast (const KsMemoryView *view, gboolean keeps_everything)
+{
+  guint64 n_stream = view == NULL ? 0 : (guint64)view->n_layer * view->n_kv_head;
+  guint64 n_fit = n_stream > 0 ? view->n_keep / n_stream : 0;
+  g_autofree char *fit = ks_words_count (n_fit);
+
+  if (n_fit == 0)
+    return g_strdup (_ ("Nothing is forgotten while the memory target has room."));
+  if (!keeps_everything)
+    return g_strdup_printf (ngettext ("Off: beyond %s token what matters least is let go.",
+                                      "Off: beyond %s tokens what matters least is let go.",
+                                      plural_of (n_fit)),
+                            fit);
+  if (view->n_token >= n_fit)
+    return g_strdup (_ ("No room is left: raise the memory target, or let things go."));
+  return forecast_end (view, n_fit - view->n_token);
+}
+
 /* Average of a layer's heads. */
 static guint64
 layer_mean (const KsMemoryView *view, guint layer)

@@ -23,6 +23,9 @@ char *ks_words_memory (const KsMemoryView *view);
 char *ks_words_layers (const KsMemoryView *view);
 /* "Layer 7, head 2: 412 entries" */
 char *ks_words_cell (const KsMemoryView *view, guint layer, guint head);
+/* When the room for a session that keeps everything ends, in tokens and, after some turns, in turns
+ * like those so far; without keeping everything: from where on something is let go. */
+char *ks_words_forecast (const KsMemoryView *view, gboolean keeps_everything);
 /* "42 % kept" for a share from 0 to 1; never "100 %" when something is missing. */
 char *ks_words_share (double share);
 

@@ -96,6 +96,11 @@ update_memory (KsWindow *self)
     view->n_turn = 0; /* they are another session's */
   ks_budget_gauge_set_view (KS_BUDGET_GAUGE (self->gauge), view);
   ks_memory_panel_set_view (KS_MEMORY_PANEL (self->memory_panel), view);
+  if (self->chat != NULL) {
+    gboolean can_change, keep = ks_chat_keeps_everything (self->chat, &can_change);
+
+    ks_memory_panel_set_keep (KS_MEMORY_PANEL (self->memory_panel), keep, can_change);
+  }
 }
 
 static gboolean
@@ -142,6 +147,13 @@ static void
 open_picture_cb (KsMemoryPanel *panel, const KsMemoryPicture *picture, KsWindow *self)
 {
   ks_kept_dialog_present (GTK_WIDGET (self), self->library, self->chat, picture);
+}
+
+static void
+keep_everything_cb (KsMemoryPanel *panel, gboolean keep, KsWindow *self)
+{
+  ks_chat_set_keep_everything (self->chat, keep);
+  update_memory (self);
 }
 
 /* --- the chat that is shown --- */
@@ -608,6 +620,7 @@ build_panes (KsWindow *self)
   self->page = ks_chat_page_new (self->library);
   self->memory_panel = ks_memory_panel_new ();
   g_signal_connect (self->memory_panel, "open-picture", G_CALLBACK (open_picture_cb), self);
+  g_signal_connect (self->memory_panel, "keep-everything", G_CALLBACK (keep_everything_cb), self);
   self->memory_view = ks_split_view_new (GTK_PACK_END, TRUE);
   ks_split_view_set_content (self->memory_view, self->page);
   ks_split_view_set_sidebar (self->memory_view, self->memory_panel, MEMORY_WIDTH_PX);

@@ -219,6 +219,56 @@ test_default_target (LibraryFixture *f, gconstpointer data)
   g_assert_cmpuint (view->program_bytes, >, 0);
 }
 
+static void
+rereading_cb (KsChat *chat, GParamSpec *pspec, guint *n)
+{
+  if (ks_chat_get_state (chat) == KS_CHAT_REREADING)
+    (*n)++;
+}
+
+/* Keeping everything begins at once where nothing was let go, without reading again; a message
+ * beyond the room is refused then, and nothing was let go; it is stored with the session. */
+static void
+test_keep_everything (LibraryFixture *f, gconstpointer data)
+{
+  KsChat *chat = fixture_open_chat (f, NULL, 2);
+  g_autoptr (KsSessionSettings) settings = ks_session_settings_copy (ks_chat_get_settings (chat));
+  g_autoptr (KsSession) session = NULL;
+  g_autofree char *a_long_one = g_strnfill (40000, 'a');
+  gboolean can_change = FALSE;
+  guint n_rereading = 0;
+
+  for (gsize i = 4; i < 40000; i += 5)
+    a_long_one[i] = ' ';
+  g_signal_connect (chat, "notify::state", G_CALLBACK (rereading_cb), &n_rereading);
+  settings->kv_budget_bytes = 512 * 1024;
+  ks_chat_set_settings (chat, settings);
+  g_free (fixture_ask (chat, "one"));
+  g_assert_false (ks_chat_keeps_everything (chat, &can_change));
+  g_assert_true (can_change);
+  n_rereading = 0; /* the first message begins a conversation */
+  ks_chat_set_keep_everything (chat, TRUE);
+  g_assert_true (ks_chat_keeps_everything (chat, NULL));
+  g_free (fixture_ask (chat, "two"));
+  g_assert_cmpuint (n_rereading, ==, 0);
+  fixture_send (chat, a_long_one);
+  WAIT_UNTIL (!ks_chat_is_busy (chat));
+  g_assert_cmpint (fixture_get_state (chat, -1), ==, KS_MESSAGE_FAILED);
+  {
+    g_autoptr (KsMemoryView) view = ks_chat_dup_memory (chat);
+
+    g_assert_cmpuint (view->n_evicted, ==, 0);
+  }
+  session = g_object_ref (ks_chat_get_session (chat));
+  fixture_let_go (f, chat);
+  chat = ks_library_open_chat (f->library, session); /* the fixture's has settings of its own */
+  WAIT_UNTIL (!ks_chat_is_busy (chat));
+  g_assert_true (ks_chat_keeps_everything (chat, NULL));
+  ks_chat_set_keep_everything (chat, FALSE);
+  g_assert_null (ks_chat_get_settings (chat)->policy);
+  g_object_unref (chat);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -229,6 +279,7 @@ main (int argc, char **argv)
   ADD ("own-target", test_own_target);
   ADD ("own-kv-budget", test_own_kv_budget);
   ADD ("own-model", test_own_model);
+  ADD ("keep-everything", test_keep_everything);
   ADD ("copy", test_copy);
   ADD ("default-target", test_default_target);
   return g_test_run ();

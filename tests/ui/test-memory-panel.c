@@ -73,6 +73,44 @@ test_panel (void)
   ui_test_close (window);
 }
 
+static void
+keep_cb (GtkWidget *panel, gboolean keep, int *asked)
+{
+  *asked = keep;
+}
+
+/* The switch tells what the user wants, not what the program shows; its words say when memory ends:
+ * 1,000 tokens fit, 400 are read, 100 a turn. */
+static void
+test_keep (void)
+{
+  g_autoptr (KsMemoryView) view = fake_memory_new (2, 2, 4);
+  GtkWidget *panel = ks_memory_panel_new ();
+  GtkWindow *window = ui_test_present (panel, 300, 700);
+  GtkWidget *keep = ui_test_find (panel, GTK_TYPE_SWITCH);
+  int asked = -1;
+
+  view->n_keep = 1000 * 4;
+  g_signal_connect (panel, "keep-everything", G_CALLBACK (keep_cb), &asked);
+  ks_memory_panel_set_view (KS_MEMORY_PANEL (panel), view);
+  ui_test_wait (shows_turns, panel);
+  g_assert_nonnull (
+      ui_test_find_text (panel, "Off: beyond 1,000 tokens what matters least is let go."));
+  ks_memory_panel_set_keep (KS_MEMORY_PANEL (panel), TRUE, TRUE);
+  g_assert_cmpint (asked, ==, -1);
+  g_assert_nonnull (ui_test_find_text (panel,
+                                       "Room for about 600 more tokens, some 6 turns like those so "
+                                       "far; then nothing more can be sent."));
+  gtk_switch_set_active (GTK_SWITCH (keep), FALSE);
+  g_assert_cmpint (asked, ==, FALSE);
+  gtk_switch_set_active (GTK_SWITCH (keep), TRUE);
+  g_assert_cmpint (asked, ==, TRUE);
+  ks_memory_panel_set_keep (KS_MEMORY_PANEL (panel), TRUE, FALSE);
+  g_assert_false (gtk_widget_get_sensitive (keep));
+  ui_test_save (panel, "panel-keep");
+  ui_test_close (window);
+}
+
 /* A thousand turns are 12 rows for the newest and 8 groups, whose shares are averages; none are
  * none; fewer than before leave no row behind. */
 static void
@@ -208,6 +246,7 @@ main (int argc, char **argv)
 {
   ui_test_init (&argc, &argv);
   g_test_add_func ("/memory-panel/panel", test_panel);
+  g_test_add_func ("/memory-panel/keep", test_keep);
   g_test_add_func ("/memory-panel/many-turns", test_many_turns);
   g_test_add_func ("/memory-panel/pictures", test_pictures);
   g_test_add_func ("/memory-panel/hidden", test_hidden);

@@ -2,7 +2,8 @@
 """Steps of gate training: the engine beside PyTorch (eager and compiled), f32, the same threads.
 
 All programs are started and warmed first, then they take turns, one step each, so that what disturbs
-the machine disturbs all.  Prints medians, the ratio to PyTorch's better one, and the load.
+the machine disturbs all.  Prints medians, the ratio to PyTorch's better one, and the load.  On a busy
+machine the CPU seconds of one thread are the better figure (threads that wait by spinning count too).
 Usage: compare-train.py --engine BUILD/tests/bench/speed-train --model MODEL.gguf --python VENV/bin/python
   [--threads 2] [--tokens 512] [--stage method] [--rounds 8]
 """
@@ -15,7 +16,7 @@ import subprocess
 
 class Side:
     def __init__(self, name, command):
-        self.name, self.times = name, []
+        self.name, self.times, self.cpu = name, [], []
         env = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env=env)
@@ -26,10 +27,17 @@ class Side:
             raise SystemExit("%s did not start: %r" % (self.name, line))
         print("# %s: %s" % (self.name, line.strip()), flush=True)
 
+    def cpu_seconds(self):
+        with open("/proc/%d/stat" % self.process.pid) as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def step(self):
+        before = self.cpu_seconds()
         self.process.stdin.write("1\n")
         self.process.stdin.flush()
         self.times += [float(t) for t in self.process.stdout.readline().split()]
+        self.cpu.append(self.cpu_seconds() - before)
 
     def end(self):
         self.process.stdin.close()
@@ -60,13 +68,15 @@ def main():
             side.step()
     medians = {s.name: statistics.median(s.times) for s in sides}
     for side in sides:
-        print("%s,%s,%s tokens,%s threads,median %.3f s,best %.3f s,worst %.3f s" % (
-            side.name, a.stage, a.tokens, a.threads, medians[side.name], min(side.times), max(side.times)))
+        print("%s,%s,%s tokens,%s threads,median %.3f s,best %.3f s,worst %.3f s,CPU median %.3f s" % (
+            side.name, a.stage, a.tokens, a.threads, medians[side.name], min(side.times), max(side.times),
+            statistics.median(side.cpu)))
         side.end()
     best = min(v for k, v in medians.items() if k != "engine")
-    print("speed of the engine / PyTorch's better one: %.3f (goal 0.8); of the best steps %.3f" % (
+    print("speed of the engine / PyTorch's better one: %.3f (goal 0.8); of the best steps %.3f; by CPU seconds %.3f" % (
         best / medians["engine"],
-        min(min(s.times) for s in sides if s.name != "engine") / min(sides[0].times)))
+        min(min(s.times) for s in sides if s.name != "engine") / min(sides[0].times),
+        min(statistics.median(s.cpu) for s in sides if s.name != "engine") / statistics.median(sides[0].cpu)))
     print("# load %.2f %.2f %.2f" % os.getloadavg())
 
 

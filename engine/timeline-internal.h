@@ -57,7 +57,7 @@ struct ks_timeline {
   uint64_t n_entries_peak, n_pages_peak;
   ks_probe probe;
   uint32_t since_evict; /* tokens since entries were last looked at by the policy */
-  uint64_t least_keep; /* smallest K to which entries were cut; UINT64_MAX = never */
+  uint64_t least_keep;  /* smallest K to which entries were cut; UINT64_MAX = never */
   uint32_t n_remap;
   int32_t remap_from; /* position before which another re-map would gain too little */
 };

@@ -4,7 +4,7 @@
 A plain reference straight from the equations of docs/method.md, section 6, in numpy and double
 precision: no rings, no passes, no pages.  The numbers of a case come from a generator that the test
 repeats (keys and queries are whole multiples of 1/1000), so that only the survivors are stored.
-Run: python3 tests/golden/make-policy-cases.py > tests/unit/policy-cases-data.h
+Run: python3 tests/golden/make-policy-cases.py > tests/unit/policy-cases-data.h, then clang-format on it.
 """
 import math
 

@@ -497,7 +497,7 @@ KS_TEST(timeline, stopped_pass_adds_no_attention)
     params.n_keep = 8 * 10;
     KS_ASSERT_OK(ks_timeline_new(f.alloc, &params, &tl, NULL));
     KS_ASSERT_OK(ks_timeline_eval(tl, tl_ids(3), 10, NULL, NULL));
-    for (uint32_t n = 1; stopped && n < 20; n += 6) {
+    for (uint32_t n = 1; stopped && n < 10; n += 4) {
       uint32_t n_left = n;
       const ks_timeline_hooks hooks = {.stop = stop_at_once, .user = &n_left};
 

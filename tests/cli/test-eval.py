@@ -115,8 +115,8 @@ def mme_with_pictures():
         folder = path("mme/count")
         os.makedirs(folder, exist_ok=True)
         shutil.copy(os.path.join(EYES, f"img{i}.png"), os.path.join(folder, f"{i}.png"))
-        write(f"mme/count/{i}.txt", b"Is it one? Please answer yes or no.\tYes\nIs it two? Please answer yes or no."
-                                    b"\tNo\n")
+        write(f"mme/count/{i}.txt", b"".join(b"Is it %d? Please answer yes or no.\t%s\n" % pair
+                                             for pair in ((1, b"Yes"), (2, b"No"))))
     done("run", "mme", "--data", path("mme"), "--policies", "full,streaming", "--entries", "48", "--max-new", "2",
          "--template", "short", "--out", path("mme.jsonl"), "--model", os.path.join(EYES, "model.gguf"), "--mmproj",
          os.path.join(EYES, "mmproj.gguf"), "--threads", "1")

@@ -148,7 +148,7 @@ ks_synth_make_turns (KsSynth *synth, KsEvalItem *item, guint room, GError **erro
     questions[i] = fill (facts[kinds[i]].question, person, answer);
     ks_synth_add_expected (synth, answer);
     /* each question, its frame and the answer, and the frame of its fact */
-    n_frame += synth->count (questions[i], synth->user) + 24 + 64 + 24;
+    n_frame += synth->count (questions[i], synth->user) + 24 + 32 + 24;
   }
   if (!ks_synth_fit (synth, build_all, 0, room > n_frame ? room - n_frame : 0, &n, error))
     return FALSE;

@@ -30,7 +30,7 @@ typedef enum {
   N_KIND
 } Kind;
 
-static const guint reserves[N_KIND] = {128, 128, 128, 128, 128, 30, 120, 50, 64};
+static const guint reserves[N_KIND] = {128, 128, 128, 128, 128, 30, 120, 50, 32};
 
 static Kind
 find_kind (const char *name)

@@ -9,6 +9,7 @@
 #include "engine/evict-internal.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 void
@@ -129,6 +130,85 @@ ks_evict_reserve_watch(ks_evict *evict, const ks_kv_layout *layout, ks_error *er
   ks_evict_forget_queries(evict);
   return KS_OK;
 }
+
+/* ---- for snapshots: [n_slot] of whom, [n_slot] what they saw, then the queries as they lie ----
+ */
+
+static uint64_t
+count_bytes(const ks_evict *evict, const ks_kv_layout *layout, uint32_t n_slot)
+{
+  return n_slot * (2 * sizeof(uint32_t) +
+                   (uint64_t)layout->n_layer * evict->n_head * layout->k_dim * sizeof(float));
+}
+
+uint64_t
+ks_evict_count_query_bytes(const ks_evict *evict, const ks_kv_layout *layout)
+{
+  return ks_evict_count_queries(evict) > 0 ? count_bytes(evict, layout, evict->ring.n_slot) : 0;
+}
+
+ks_status
+ks_evict_save_queries(const ks_evict *evict, const ks_kv_layout *layout, unsigned char *out,
+                      ks_error *err)
+{
+  const ks_query_ring *ring = &evict->ring;
+  const size_t n_slot_bytes = ring->n_slot * sizeof(uint32_t);
+
+  if (ks_evict_count_queries(evict) == 0)
+    return KS_OK;
+  memcpy(out, ring->slot_pos, n_slot_bytes);
+  memcpy(out + n_slot_bytes, ring->slot_last, n_slot_bytes);
+  return evict->be->t->download(evict->be->dev, out + 2 * n_slot_bytes, ring->queries,
+                                (size_t)count_bytes(evict, layout, ring->n_slot) - 2 * n_slot_bytes,
+                                err);
+}
+
+/* A slot's query is that of the token that belongs there, and finite. */
+static bool
+are_queries_sound(const uint32_t *slot_pos, uint32_t n_slot, uint32_t seen,
+                  const unsigned char *queries, size_t n_bytes)
+{
+  for (uint32_t i = 0; i < n_slot; i++)
+    if (slot_pos[i] != KS_NO_POS && (slot_pos[i] >= seen || slot_pos[i] % n_slot != i))
+      return false;
+  for (size_t i = 0; i < n_bytes; i += sizeof(float)) {
+    float value;
+
+    memcpy(&value, queries + i, sizeof(value));
+    if (!isfinite(value))
+      return false;
+  }
+  return true;
+}
+
+ks_status
+ks_evict_load_queries(ks_evict *evict, const ks_kv_layout *layout, const unsigned char *data,
+                      size_t n_bytes, uint32_t seen, ks_error *err)
+{
+  ks_query_ring *ring = &evict->ring;
+  size_t n_slot_bytes;
+  ks_status st = make_ring(evict, layout, err);
+
+  if (st != KS_OK)
+    return st;
+  ks_evict_forget_queries(evict);
+  if (n_bytes == 0 || n_bytes != count_bytes(evict, layout, ring->n_slot))
+    return KS_OK;
+  n_slot_bytes = ring->n_slot * sizeof(uint32_t);
+  memcpy(ring->slot_pos, data, n_slot_bytes);
+  memcpy(ring->slot_last, data + n_slot_bytes, n_slot_bytes);
+  if (!are_queries_sound(ring->slot_pos, ring->n_slot, seen, data + 2 * n_slot_bytes,
+                         n_bytes - 2 * n_slot_bytes))
+    st = ks_fail(err, KS_ERR_FORMAT, "kept queries cannot be");
+  else
+    st = evict->be->t->upload(evict->be->dev, ring->queries, data + 2 * n_slot_bytes,
+                              n_bytes - 2 * n_slot_bytes, err);
+  if (st != KS_OK)
+    ks_evict_forget_queries(evict);
+  return st;
+}
+
+/* ---- passes ---- */
 
 ks_status
 ks_evict_begin_pass(ks_evict *evict, const ks_kv_table *table, uint32_t pos0, uint32_t n_tok,

@@ -106,6 +106,15 @@ KS_CHECK ks_status ks_evict_end_pass(ks_evict *evict, const ks_kv_table *table, 
                                      uint32_t n_tok, const uint32_t *last, ks_error *err);
 /* Another timeline's tokens follow: no query is known. */
 void ks_evict_forget_queries(ks_evict *evict);
+/* The queries that are known, for a snapshot: their bytes (0 = none), and what load makes of them
+ * again.  load: bytes of another window are left aside, no query is known then; KS_ERR_FORMAT for
+ * what no pass of seen tokens can have noted. */
+uint64_t ks_evict_count_query_bytes(const ks_evict *evict, const ks_kv_layout *layout);
+KS_CHECK ks_status ks_evict_save_queries(const ks_evict *evict, const ks_kv_layout *layout,
+                                         unsigned char *out, ks_error *err);
+KS_CHECK ks_status ks_evict_load_queries(ks_evict *evict, const ks_kv_layout *layout,
+                                         const unsigned char *data, size_t n_bytes, uint32_t seen,
+                                         ks_error *err);
 /* Bytes that a policy takes on the device for passes of up to n_tok tokens beside its pages and the
  * ranking, for a plan of memory; 0 for most. */
 uint64_t ks_evict_count_watch_bytes(const ks_evict_params *params, const ks_kv_layout *layout,

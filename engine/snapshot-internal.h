@@ -20,8 +20,10 @@ typedef enum ks_snapshot_section {
   KS_SECTION_STATE,
   KS_SECTION_TOKENS,
   KS_SECTION_PINS,
+  KS_SECTION_PICTURES,
   KS_SECTION_LENGTHS,
   KS_SECTION_STREAMS,
+  KS_SECTION_QUERIES,
   KS_SECTION_LOGITS,
   KS_SECTION_NOTES,
   KS_SECTION_END
@@ -31,6 +33,7 @@ typedef enum ks_snapshot_section {
 #define KS_SNAPSHOT_STATE_BYTES (8u * 4 + 5 * 8)
 #define KS_SNAPSHOT_TOKEN_BYTES 24u
 #define KS_SNAPSHOT_PIN_BYTES 8u
+#define KS_SNAPSHOT_PICTURE_BYTES 16u
 
 _Static_assert(sizeof(ks_token_info) == KS_SNAPSHOT_TOKEN_BYTES, "tokens are stored as they lie");
 _Static_assert(sizeof(ks_pos_range) == KS_SNAPSHOT_PIN_BYTES, "pins are stored as they lie");

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define MAX_SEEN ((uint32_t)INT32_MAX / 2)
+#define MAX_SIDE 0x7fffu /* of a picture's grid */
 
 static ks_status
 fail_damaged(ks_error *err, const char *what)
@@ -123,19 +124,25 @@ take_sections(const section *sections, ks_snapshot *snap, ks_error *err)
 {
   const section *tokens = &sections[KS_SECTION_TOKENS], *pins = &sections[KS_SECTION_PINS];
   const section *lengths = &sections[KS_SECTION_LENGTHS], *logits = &sections[KS_SECTION_LOGITS];
+  const section *pictures = &sections[KS_SECTION_PICTURES];
 
   snap->n_length = (size_t)snap->layout.n_layer * snap->layout.n_kv_head;
   if (tokens->n_bytes != (uint64_t)snap->seen * KS_SNAPSHOT_TOKEN_BYTES ||
       pins->n_bytes % KS_SNAPSHOT_PIN_BYTES != 0 ||
+      pictures->n_bytes % KS_SNAPSHOT_PICTURE_BYTES != 0 ||
       lengths->n_bytes != snap->n_length * sizeof(uint32_t) ||
       (logits->n_bytes != 0 && logits->n_bytes != (uint64_t)snap->n_vocab * sizeof(float)))
     return fail_damaged(err, "its parts do not fit each other");
   snap->tokens = tokens->data;
   snap->pins = pins->data;
   snap->n_pin = pins->n_bytes / KS_SNAPSHOT_PIN_BYTES;
+  snap->pictures = pictures->data;
+  snap->n_picture = pictures->n_bytes / KS_SNAPSHOT_PICTURE_BYTES;
   snap->lengths = lengths->data;
   snap->streams = sections[KS_SECTION_STREAMS].data;
   snap->stream_bytes = sections[KS_SECTION_STREAMS].n_bytes;
+  snap->queries = sections[KS_SECTION_QUERIES].data;
+  snap->query_bytes = sections[KS_SECTION_QUERIES].n_bytes;
   snap->logits = logits->data;
   snap->n_logit = logits->n_bytes / sizeof(float);
   snap->notes = sections[KS_SECTION_NOTES].data;
@@ -460,6 +467,34 @@ take_state(ks_timeline *tl, const ks_snapshot *snap)
   tl->least_keep = snap->least_keep;
 }
 
+static uint32_t
+read_side(const unsigned char *at, uint32_t least)
+{
+  uint32_t value = 0;
+  ks_reader r;
+
+  ks_reader_init(&r, at, sizeof(value));
+  return ks_reader_u32(&r, &value) && value > least && value <= MAX_SIDE ? value : least;
+}
+
+/* Grids of pictures are at least what their tokens show. */
+static ks_status
+take_grids(ks_timeline *tl, const ks_snapshot *snap, ks_error *err)
+{
+  if (snap->n_picture != tl->n_picture)
+    return fail_damaged(err, "its pictures are others");
+  for (uint32_t i = 0; i < tl->n_picture; i++) {
+    const unsigned char *at = snap->pictures + (size_t)i * KS_SNAPSHOT_PICTURE_BYTES;
+    ks_picture_stats *p = &tl->pictures[i];
+
+    p->grid_rows = read_side(at, p->grid_rows);
+    p->grid_cols = read_side(at + 4, p->grid_cols);
+    p->overview_rows = read_side(at + 8, p->overview_rows);
+    p->overview_cols = read_side(at + 12, p->overview_cols);
+  }
+  return KS_OK;
+}
+
 /* Everything is checked; lengths [n_stream]. */
 static ks_status
 take_over(ks_timeline *tl, const ks_snapshot *snap, const uint32_t *lengths, ks_error *err)
@@ -483,6 +518,11 @@ take_over(ks_timeline *tl, const ks_snapshot *snap, const uint32_t *lengths, ks_
       take_state(tl, snap);
       st = ks_timeline_count_anew(tl, err);
     }
+    if (st == KS_OK)
+      st = take_grids(tl, snap, err);
+    if (st == KS_OK)
+      st = ks_evict_load_queries(tl->evict, layout, snap->queries, snap->query_bytes, snap->seen,
+                                 err);
     if (st != KS_OK)
       ks_timeline_reset(tl);
   }

@@ -91,9 +91,12 @@ ks_snapshot_count_bytes(ks_timeline *tl, const ks_snapshot_params *params)
   return KS_SNAPSHOT_HEAD_BYTES + (KS_SECTION_END - 1) * (uint64_t)KS_SNAPSHOT_FRAME_BYTES +
          KS_SNAPSHOT_LAYOUT_BYTES + KS_SNAPSHOT_STATE_BYTES +
          (uint64_t)tl->seen * KS_SNAPSHOT_TOKEN_BYTES +
-         (uint64_t)tl->n_pin * KS_SNAPSHOT_PIN_BYTES + (uint64_t)tl->n_stream * sizeof(uint32_t) +
+         (uint64_t)tl->n_pin * KS_SNAPSHOT_PIN_BYTES +
+         (uint64_t)tl->n_picture * KS_SNAPSHOT_PICTURE_BYTES +
+         (uint64_t)tl->n_stream * sizeof(uint32_t) +
          ks_kv_table_get_n_entries(tl->table) * entry_bytes(layout) +
-         count_logits(tl, params) * sizeof(float) + params->n_notes;
+         ks_evict_count_query_bytes(tl->evict, layout) + count_logits(tl, params) * sizeof(float) +
+         params->n_notes;
 }
 
 static void
@@ -140,6 +143,20 @@ put_state(writer *w, const ks_timeline *tl, const ks_snapshot_params *params)
   put_u64(w, tl->least_keep);
   put_u64(w, params->rng[0]);
   put_u64(w, params->rng[1]);
+  put_sum(w);
+}
+
+/* Whole grids: where tokens of a picture were left out, those that came do not tell. */
+static void
+put_pictures(writer *w, const ks_timeline *tl)
+{
+  begin_section(w, KS_SECTION_PICTURES, (uint64_t)tl->n_picture * KS_SNAPSHOT_PICTURE_BYTES);
+  for (uint32_t i = 0; i < tl->n_picture; i++) {
+    put_u32(w, tl->pictures[i].grid_rows);
+    put_u32(w, tl->pictures[i].grid_cols);
+    put_u32(w, tl->pictures[i].overview_rows);
+    put_u32(w, tl->pictures[i].overview_cols);
+  }
   put_sum(w);
 }
 
@@ -209,6 +226,24 @@ put_streams(writer *w, const ks_timeline *tl, ks_error *err)
   return st;
 }
 
+/* Those that a policy has noted of the last tokens. */
+static ks_status
+put_queries(writer *w, const ks_timeline *tl, ks_error *err)
+{
+  const ks_kv_layout *layout = ks_kv_pool_get_layout(tl->params.pool);
+  const uint64_t n_bytes = ks_evict_count_query_bytes(tl->evict, layout);
+  unsigned char *data = ks_mem_new(tl->alloc, KS_MEM_HOST, (size_t)n_bytes, 1);
+  ks_status st;
+
+  if (data == NULL)
+    return ks_fail(err, KS_ERR_NOMEM, "not enough memory to keep a conversation");
+  st = ks_evict_save_queries(tl->evict, layout, data, err);
+  if (st == KS_OK)
+    put_section(w, KS_SECTION_QUERIES, data, (size_t)n_bytes);
+  ks_mem_free(data);
+  return st;
+}
+
 static ks_status
 put_all(writer *w, ks_timeline *tl, const ks_snapshot_params *params, ks_error *err)
 {
@@ -220,7 +255,10 @@ put_all(writer *w, ks_timeline *tl, const ks_snapshot_params *params, ks_error *
   put_state(w, tl, params);
   put_section(w, KS_SECTION_TOKENS, tl->tokens, tl->seen * sizeof(*tl->tokens));
   put_section(w, KS_SECTION_PINS, tl->pins, tl->n_pin * sizeof(*tl->pins));
+  put_pictures(w, tl);
   st = put_streams(w, tl, err);
+  if (st == KS_OK)
+    st = put_queries(w, tl, err);
   put_section(w, KS_SECTION_LOGITS, tl->logits, n_logit * sizeof(*tl->logits));
   put_section(w, KS_SECTION_NOTES, params->notes, params->n_notes);
   return st;

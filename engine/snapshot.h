@@ -49,8 +49,8 @@ typedef struct ks_snapshot {
   uint64_t least_keep; /* smallest K to which its entries were ever cut; UINT64_MAX = never */
   uint64_t rng[2];
   ks_kv_layout layout; /* of the stored rows; nothing of pages */
-  const unsigned char *tokens, *pins, *lengths, *streams, *logits, *notes;
-  size_t n_pin, n_length, stream_bytes, n_logit, n_notes;
+  const unsigned char *tokens, *pins, *pictures, *lengths, *streams, *queries, *logits, *notes;
+  size_t n_pin, n_picture, n_length, stream_bytes, query_bytes, n_logit, n_notes;
 } ks_snapshot;
 
 /* KS_ERR_FORMAT: damaged or cut; KS_ERR_UNSUPPORTED: of another version or byte order, or its label

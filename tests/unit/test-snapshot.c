@@ -187,6 +187,56 @@ KS_TEST(snapshot, same_continuation)
   }
 }
 
+/* Policies that judge by attention go on with the same bits, too: by the queries of the last
+ * tokens, or by what passes have added up. */
+KS_TEST(snapshot, policies_that_watch)
+{
+  static const ks_policy policies[] = {KS_POLICY_SNAPKV, KS_POLICY_H2O, KS_POLICY_RKV};
+  enum { N = 10 };
+
+  for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
+    const ks_snapshot_params params = make_params();
+    ks_timeline *tl = NULL, *back = NULL;
+    ks_timeline_params tl_params;
+    float *want, *got;
+    size_t n_vocab;
+    tl_fixture f;
+    ks_error err;
+    bytes b;
+
+    tl_open_llama(&f, P, 10, 10);
+    change_pool(&f, KS_DTYPE_F32, P, 1, 1200);
+    n_vocab = ks_model_get_shape(f.model)->n_vocab;
+    want = malloc(N * n_vocab * sizeof *want);
+    got = malloc(N * n_vocab * sizeof *got);
+    KS_ASSERT(want != NULL && got != NULL);
+    tl_params = ks_timeline_default_params(f.model, f.gate, f.pool);
+    tl_params.evict = ks_evict_default_params(policies[i]);
+    tl_params.chunk = 16;
+    tl_params.buffer = 4;
+    tl_params.n_keep = KEEP;
+    KS_ASSERT_OK(ks_timeline_new(f.alloc, &tl_params, &tl, NULL));
+    KS_ASSERT_OK(ks_timeline_new(f.alloc, &tl_params, &back, NULL));
+    KS_ASSERT_OK(ks_timeline_eval(tl, tl_ids(1), 60, NULL, NULL));
+    for (uint32_t k = 0; k < 3; k++)
+      KS_ASSERT_OK(ks_timeline_eval(tl, tl_ids(3) + k, 1, NULL, NULL));
+    b = write_all(tl, &params);
+    if (read_all(back, &b, &err) != KS_OK)
+      KS_FAIL("%s", err.text);
+    KS_ASSERT(tl_entries(back) > KEEP); /* the next pass begins with an eviction */
+    go_on(tl, want, N);
+    go_on(back, got, N);
+    KS_ASSERT(memcmp(want, got, N * n_vocab * sizeof *want) == 0);
+    KS_ASSERT(ks_timeline_check(back));
+    free(want);
+    free(got);
+    free(b.data);
+    ks_timeline_free(tl);
+    ks_timeline_free(back);
+    tl_close(&f);
+  }
+}
+
 /* What the caller needs before it decides: label, notes, the draws of its sampler, and how little
  * was ever kept. */
 KS_TEST(snapshot, says_what_it_is)

@@ -187,7 +187,7 @@ ks_evict_load_queries(ks_evict *evict, const ks_kv_layout *layout, const unsigne
 {
   ks_query_ring *ring = &evict->ring;
   size_t n_slot_bytes;
-  ks_status st = make_ring(evict, layout, err);
+  ks_status st = ks_evict_reserve_watch(evict, layout, err);
 
   if (st != KS_OK)
     return st;

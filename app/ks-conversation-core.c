@@ -579,12 +579,13 @@ gboolean
 ks_conversation_core_set_policy (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
                                  ks_policy policy, GError **error)
 {
-  guint64 total_bytes = core->setup->request.total_bytes;
+  guint64 total_bytes;
   ks_evict_params params;
   ks_error err = {0};
 
   if (!ensure_timeline (core, engine, job, error))
     return FALSE;
+  total_bytes = core->setup->request.total_bytes;
   params = ks_engine_setup_make_evict_params (core->setup, policy);
   if (!ks_error_check (ks_timeline_set_policy (core->tl, &params, &err), &err, error))
     return FALSE;

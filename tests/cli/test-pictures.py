@@ -301,15 +301,17 @@ def talk(session, family, *images, more=()):
 
 @check
 def a_session_encodes_each_picture_once():
-    """Another run of the program finds what the first one made, also for a regenerated reading."""
+    """Another run of the program finds what the first one made, also where no state of the session is kept."""
     first = talk("new", "qwen2.5-vl", case("qwen2.5-vl", "img0.png"))
     session = first["session"]["id"]
     expect(first["memory"]["pictures_encoded"] == 1, str(first["memory"]))
+    clear("snapshots")
     second = talk(session, "qwen2.5-vl", case("qwen2.5-vl", "img1.png"))
     expect(second["memory"]["pictures_encoded"] == 1, str(second["memory"]))
     expect(second["memory"]["pictures_from_disk"] == 1, str(second["memory"]))
     third = talk(session, "qwen2.5-vl", case("qwen2.5-vl", "img0.png"))
     expect(third["memory"]["pictures_encoded"] == 0, str(third["memory"]))
+    expect(third["memory"]["pictures_from_disk"] == 1, f"the others' state is kept: {third['memory']}")
     code, out, err = run("memory", *options("qwen2.5-vl"), "--session", str(session), "--json")
     expect(code == 0, err)
     told = json.loads(out)
@@ -384,21 +386,28 @@ def clear(folder):
 
 @check
 def a_session_goes_on_without_files_that_are_gone():
-    """Each is named once, with what to do; what was made of a picture is enough for it to be seen."""
+    """Each is named once, with what to do; what was made of a picture is enough for it to be seen.  Where a state of
+    the session is kept, no file is needed."""
     words = write("words.txt", b"The key lies under the mat.")
     first = talk("new", "qwen3-vl", case("qwen3-vl", "img0.png"), more=("--attach", words))
     command = ("ask", *options("qwen3-vl"), "--session", str(first["session"]["id"]), "--json", "--max-tokens", "2")
     clear("blobs")
+    code, out, err = run(*command, "And so?")
+    expect(code == 0 and len(json.loads(out)["memory"]["pictures"]) == 1, f"{code} {err}")
+    expect("attach it again" not in err, err)
+    clear("snapshots")
     code, out, err = run(*command, "And now?")
     expect(code == 0 and len(json.loads(out)["memory"]["pictures"]) == 1, f"{code} {err}")
     expect('"words.txt"' in err and "attach it again" in err and "img0.png" not in err, err)
     clear("embeddings")
+    clear("snapshots")
     code, out, err = run(*command, "And then?")
     expect(code == 0 and json.loads(out)["memory"]["pictures"] == [], f"{code} {err}")
     told = [line for line in err.splitlines() if "attach it again" in line]
     expect(len(told) == 2 and sum('"img0.png"' in line for line in told) == 1 and "blobs" not in err, err)
+    clear("snapshots")
     code, out, err = run("memory", *options("qwen3-vl"), "--session", str(first["session"]["id"]), "--json")
-    expect(code == 0 and len(json.loads(out)["turns"]) == 3 and '"img0.png"' in err, f"{code} {err}")
+    expect(code == 0 and len(json.loads(out)["turns"]) == 4 and '"img0.png"' in err, f"{code} {err}")
 
 
 @check
@@ -412,6 +421,7 @@ def a_video_is_seen_by_its_frames():
         expect(memory["pictures_encoded"] == len(want), family)
     first = talk("new", "qwen3-vl", more=("--attach", video, "--frames", "4"))
     expect([p["frame"] for p in first["memory"]["pictures"]] == [1, 3], str(first["memory"]["pictures"]))
+    clear("snapshots")
     second = talk(first["session"]["id"], "qwen3-vl")
     expect(second["memory"]["pictures_encoded"] == 0 and second["memory"]["pictures_from_disk"] == 2,
            str(second["memory"]))

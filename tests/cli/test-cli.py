@@ -20,8 +20,8 @@ from clilib import CASES, ENV, GATE, HOME, MODEL, PROGRAM, check, expect, expect
 @check
 def every_command_explains_itself():
     commands = [[], ["ask"], ["chat"], ["models"], ["bench"], ["bench", "speed"], ["bench", "memory"],
-                ["bench", "recall"], ["inspect"], ["inspect", "gguf"], ["inspect", "tokens"],
-                ["inspect", "logits"], ["inspect", "evict"], ["inspect", "vision"], ["devices"]]
+                ["bench", "recall"], ["bench", "snapshot"], ["bench", "long"], ["inspect"], ["inspect", "gguf"],
+                ["inspect", "tokens"], ["inspect", "logits"], ["inspect", "evict"], ["inspect", "vision"], ["devices"]]
     for command in commands:
         code, out, _ = run(*command, "--help")
         expect(code == 0, f"{command}: exit {code}")

@@ -35,7 +35,7 @@ struct _KsMemoryPanel {
   GtkWidget *scroller, *numbers_grid, *no_turns, *turns_box;
   KsRetentionMap *map;
   KsPictureList *pictures;
-  GtkWidget *keep_switch, *keep_label, *forecast;
+  GtkWidget *keep_switch, *forecast;
   gboolean setting_keep; /* by the program, not by the user */
   GtkInscription *values[N_ROW];
   GArray *rows; /* of KsKeptRow, as many as were ever needed */
@@ -354,7 +354,6 @@ ks_memory_panel_class_init (KsMemoryPanelClass *klass)
   gtk_widget_class_set_accessible_role (widget_class, GTK_ACCESSIBLE_ROLE_REGION);
   gtk_widget_class_set_template_from_resource (widget_class, KS_RESOURCE "ks-memory-panel.ui");
   gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, forecast);
-  gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, keep_label);
   gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, keep_switch);
   gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, map);
   gtk_widget_class_bind_template_child (widget_class, KsMemoryPanel, no_turns);

@@ -6,6 +6,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/cli-bench.h"
 
+#include "app/eval-stats.h"
 #include "app/ks-error.h"
 
 #include <math.h>
@@ -39,16 +40,10 @@ static void
 logits_cb (void *user, uint32_t row, const float *logits)
 {
   Run *run = user;
-  float most = logits[0];
-  double sum = 0;
 
   if (row + 1 >= run->n)
     return;
-  for (guint i = 1; i < run->n_vocab; i++)
-    most = MAX (most, logits[i]);
-  for (guint i = 0; i < run->n_vocab; i++)
-    sum += exp ((double)logits[i] - (double)most);
-  run->sum += (double)most + log (sum) - (double)logits[run->ids[row + 1]];
+  run->sum += ks_eval_log_sum_exp (logits, run->n_vocab) - (double)logits[run->ids[row + 1]];
   run->n_counted++;
 }
 

@@ -8,10 +8,10 @@
 #include "app/cli-bench-policies.h"
 
 #include "app/eval-session.h"
+#include "app/eval-stats.h"
 #include "app/ks-error.h"
 #include "engine/snapshot.h"
 
-#include <math.h>
 #include <string.h>
 
 /* A gate with a timeline of its own on the one pool; only one of them holds entries at a time. */
@@ -194,14 +194,7 @@ evicted_cb (void *user, const ks_evict_event *event, const ks_kv_table *table)
 static double
 add_nll (const float *logits, guint n_vocab, ks_token id)
 {
-  float most = logits[0];
-  double sum = 0;
-
-  for (guint i = 1; i < n_vocab; i++)
-    most = MAX (most, logits[i]);
-  for (guint i = 0; i < n_vocab; i++)
-    sum += exp ((double)logits[i] - (double)most);
-  return (double)most + log (sum) - (double)logits[id];
+  return ks_eval_log_sum_exp (logits, n_vocab) - (double)logits[id];
 }
 
 /* Row i of the continuation foresees its token i + 1. */

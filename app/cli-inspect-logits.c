@@ -4,9 +4,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/cli-inspect.h"
 
+#include "app/eval-stats.h"
 #include "app/ks-error.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -84,18 +84,6 @@ choose_rows (Run *run, GError **error)
   return TRUE;
 }
 
-static double
-get_log_sum (const float *logits, guint n)
-{
-  double max = -INFINITY, sum = 0;
-
-  for (guint i = 0; i < n; i++)
-    max = MAX (max, (double)logits[i]);
-  for (guint i = 0; i < n; i++)
-    sum += exp ((double)logits[i] - max);
-  return max + log (sum);
-}
-
 /* Indices of the k largest, best first; the smaller id wins a tie. */
 static void
 find_top (const float *logits, guint n, guint k, guint *out)
@@ -120,7 +108,7 @@ add_row (Run *run, guint32 row, const float *logits)
 {
   guint n_vocab = ks_tokenizer_get_n_vocab (run->tok), k = MIN ((guint)run->top, n_vocab);
   guint top[MAX_TOP] = {0};
-  double log_sum = get_log_sum (logits, n_vocab);
+  double log_sum = ks_eval_log_sum_exp (logits, n_vocab);
   cJSON *json = cJSON_CreateObject (), *list;
 
   find_top (logits, n_vocab, k, top);

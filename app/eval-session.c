@@ -4,10 +4,10 @@
 #include "app/eval-session.h"
 
 #include "app/eval-session-internal.h"
+#include "app/eval-stats.h"
 #include "app/ks-error.h"
 
 #include <glib/gstdio.h>
-#include <math.h>
 #include <string.h>
 
 #define MAX_BLOCK 128u
@@ -292,15 +292,12 @@ generate (KsEvalSession *session, KsEvalRow *row, GError **error)
 static void
 score_next (KsEvalSession *session, const float *logits, ks_token wanted)
 {
-  double sum = 0;
   guint best = 0;
 
   for (guint i = 1; i < session->n_vocab; i++)
     if (logits[i] > logits[best])
       best = i;
-  for (guint i = 0; i < session->n_vocab; i++)
-    sum += exp ((double)logits[i] - (double)logits[best]);
-  session->nll += (double)logits[best] + log (sum) - (double)logits[wanted];
+  session->nll += ks_eval_log_sum_exp (logits, session->n_vocab) - (double)logits[wanted];
   session->n_scored++;
   g_string_append_printf (session->picks, "%s%u", session->picks->len > 0 ? " " : "", best);
 }

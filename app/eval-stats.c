@@ -11,6 +11,18 @@
 
 static const KsEvalInterval nothing = {.n = 0, .mean = NAN, .low = NAN, .high = NAN};
 
+double
+ks_eval_log_sum_exp (const float *values, gsize n)
+{
+  double most = -INFINITY, sum = 0;
+
+  for (gsize i = 0; i < n; i++)
+    most = MAX (most, (double)values[i]);
+  for (gsize i = 0; i < n; i++)
+    sum += exp ((double)values[i] - most);
+  return most + log (sum);
+}
+
 KsEvalInterval
 ks_eval_wilson (gsize n_right, gsize n)
 {

@@ -19,6 +19,10 @@ typedef struct {
   double mean, low, high;
 } KsEvalInterval;
 
+/* log of the sum of e^value, n > 0: less the value of one word it is what that word costs, in nats.
+ */
+double ks_eval_log_sum_exp (const float *values, gsize n);
+
 /* n_right of n items: Wilson's score interval. */
 KsEvalInterval ks_eval_wilson (gsize n_right, gsize n);
 

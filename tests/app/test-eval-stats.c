@@ -147,10 +147,22 @@ test_slope (void)
   g_assert_true (isnan (ks_eval_slope (x, y, 1)));
 }
 
+/* Two equal values weigh ln 2 more than one, also where e^value is no number any more. */
+static void
+test_log_sum_exp (void)
+{
+  const float small[] = {0, 0}, large[] = {1000, 1000}, apart[] = {3, -200};
+
+  g_assert_cmpfloat_with_epsilon (ks_eval_log_sum_exp (small, 2), 0.6931471805599453, 1e-12);
+  g_assert_cmpfloat_with_epsilon (ks_eval_log_sum_exp (large, 2), 1000.6931471805599, 1e-9);
+  g_assert_cmpfloat_with_epsilon (ks_eval_log_sum_exp (apart, 2), 3, 1e-12);
+}
+
 int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/eval-stats/log-sum-exp", test_log_sum_exp);
   g_test_add_func ("/eval-stats/wilson", test_wilson);
   g_test_add_func ("/eval-stats/sign", test_sign);
   g_test_add_func ("/eval-stats/bootstrap", test_bootstrap);

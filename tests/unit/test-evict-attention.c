@@ -281,6 +281,9 @@ run_case(const policy_case *c)
   ks_evict *evict = NULL;
   kv_fixture f;
 
+  p.lookahead = c->lookahead;
+  p.floor = c->floor;
+  p.threshold = c->threshold;
   if (c->window > 0) {
     p.window = c->window;
     p.pool = c->pool;
@@ -298,6 +301,8 @@ run_case(const policy_case *c)
       keys[k] = next_value(&state);
     for (uint32_t k = 0; k < n * CASE_LAYER * n_head * FIX_DIM; k++)
       q[k] = next_value(&state);
+    for (uint32_t k = 0; ks_policy_needs_gate(c->policy) && k < f.n_stream * n; k++)
+      lb[k] = (next_value(&state) - 1.0f) / 16.0f;
     sum_attention(&f, keys, q, n, mass);
     pass(&f, evict, n_head, seen, n, lb, keys, q, mass);
     seen += n;
@@ -309,9 +314,15 @@ run_case(const policy_case *c)
   fix_close(&f);
 }
 
-/* Every policy agrees with a reference that knows no rings, passes or pages. */
+/* Every policy agrees with a reference that knows no rings, passes or pages; none is left out. */
 KS_TEST(evict_attention, agrees_with_reference)
 {
+  bool seen[KS_N_POLICY] = {false};
+
+  for (size_t i = 0; i < sizeof(policy_cases) / sizeof(policy_cases[0]); i++)
+    seen[policy_cases[i].policy] = true;
+  for (int i = 0; i < KS_N_POLICY; i++)
+    KS_ASSERT(seen[i]);
   for (size_t i = 0; i < sizeof(policy_cases) / sizeof(policy_cases[0]); i++)
     run_case(&policy_cases[i]);
 }

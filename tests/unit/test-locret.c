@@ -1,7 +1,9 @@
 /* test-locret.c - LocRet's heads: what a pass writes down for its policy, and which files and
  * policies go together.  The scores are computed again from the keys and values that lie in the
- * pages: values as they are, keys where the rotation turns nothing, at the first token. */
+ * pages (values as they are, keys where the rotation turns nothing, at the first token), and for
+ * twelve tokens from the weights of the model. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "engine/gguf.h"
 #include "engine/safetensors.h"
 
 #include "tests/unit/timeline-fixture.h"
@@ -16,6 +18,8 @@
 #define N_QKV ((N_HEAD + 2 * N_KV_HEAD) * DIM)
 #define N_WIDTH 24u
 #define N_LAYER 2u
+#define N_EMBD 256u
+#define N_TWELVE 12u
 
 static float fc1[N_LAYER][N_WIDTH * N_QKV], fc2[N_LAYER][N_KV_HEAD * N_WIDTH];
 
@@ -129,6 +133,124 @@ KS_TEST(locret, scores_of_a_pass)
     ks_timeline_free(tl);
     tl_close(&f);
   }
+}
+
+/* One projection of x [N_EMBD]: y [n_out]. */
+static void
+project(const ks_gguf *g, const char *name, const double *x, uint32_t n_out, double *y)
+{
+  const ks_gguf_tensor *t = ks_gguf_find_tensor(g, name);
+  const float *w;
+
+  KS_ASSERT(t != NULL && t->dtype == KS_DTYPE_F32 && t->ne[0] == N_EMBD && t->ne[1] == n_out);
+  w = (const float *)t->data;
+  for (uint32_t r = 0; r < n_out; r++) {
+    y[r] = 0.0;
+    for (uint32_t c = 0; c < N_EMBD; c++)
+      y[r] += (double)w[r * N_EMBD + c] * x[c];
+  }
+}
+
+/* [q;k;v] of a token in the first layer, before rotation; the model's file has the halves of a head
+ * of q and k as neighbours. */
+static void
+make_features(const ks_gguf *g, float eps, ks_token id, double *out)
+{
+  const ks_gguf_tensor *embd = ks_gguf_find_tensor(g, "token_embd.weight");
+  const ks_gguf_tensor *norm = ks_gguf_find_tensor(g, "blk.0.attn_norm.weight");
+  double x[N_EMBD], rows[N_QKV], sum = 0.0;
+
+  KS_ASSERT(embd != NULL && embd->dtype == KS_DTYPE_F32 && norm != NULL);
+  for (uint32_t i = 0; i < N_EMBD; i++) {
+    x[i] = ((const float *)embd->data)[(size_t)id * N_EMBD + i];
+    sum += x[i] * x[i];
+  }
+  for (uint32_t i = 0; i < N_EMBD; i++)
+    x[i] *= ((const float *)norm->data)[i] / sqrt(sum / N_EMBD + (double)eps);
+  project(g, "blk.0.attn_q.weight", x, N_HEAD * DIM, rows);
+  project(g, "blk.0.attn_k.weight", x, N_KV_HEAD * DIM, rows + N_HEAD * DIM);
+  project(g, "blk.0.attn_v.weight", x, N_KV_HEAD * DIM, rows + (N_HEAD + N_KV_HEAD) * DIM);
+  for (uint32_t c = 0; c < N_QKV; c++) {
+    const uint32_t i = c % DIM;
+
+    out[c] =
+        c >= (N_HEAD + N_KV_HEAD) * DIM ? rows[c] : rows[c - i + i % (DIM / 2) * 2 + i / (DIM / 2)];
+  }
+}
+
+/* What the heads of the first layer say of twelve tokens, from the weights alone. */
+static void
+score_from_weights(const tl_fixture *f, const ks_token *ids, double scores[N_KV_HEAD][N_TWELVE])
+{
+  const float eps = ks_model_get_shape(f->model)->rms_eps;
+  char path[1024];
+  ks_gguf *g = NULL;
+
+  KS_ASSERT_OK(ks_gguf_open(f->alloc, tl_path(path, sizeof(path), "llama/model.gguf"), &g, NULL));
+  for (uint32_t t = 0; t < N_TWELVE; t++) {
+    double qkv[N_QKV], u[N_WIDTH];
+
+    make_features(g, eps, ids[t], qkv);
+    for (uint32_t r = 0; r < N_WIDTH; r++) {
+      double z = 0.0;
+
+      for (uint32_t c = 0; c < N_QKV; c++)
+        z += (double)fc1[0][r * N_QKV + c] * qkv[c];
+      u[r] = z / (1.0 + exp(-z));
+    }
+    for (uint32_t h = 0; h < N_KV_HEAD; h++) {
+      scores[h][t] = 0.0;
+      for (uint32_t r = 0; r < N_WIDTH; r++)
+        scores[h][t] += (double)fc2[0][h * N_WIDTH + r] * u[r];
+    }
+  }
+  ks_gguf_close(g);
+}
+
+/* Twelve tokens, C = 6: of each head of the first layer the last floor(5/12 * 6) = 2 stay and the
+ * four of the others of which fc2(act(fc1 [q;k;v])) is largest, with all three of q, k and v. */
+KS_TEST(locret, twelve_tokens_from_the_weights)
+{
+  double scores[N_KV_HEAD][N_TWELVE];
+  ks_timeline_params params;
+  ks_timeline *tl = NULL;
+  ks_kv_view view;
+  tl_fixture f;
+
+  tl_open(&f, "llama/model.gguf", NULL, 4, 100, 100);
+  for (uint32_t i = 0; i < N_WIDTH * N_QKV; i++)
+    fc1[0][i] = fc1[1][i] = 0.02f * (float)((i * 29 + i / N_QKV * 7) % 23) - 0.22f;
+  for (uint32_t i = 0; i < N_KV_HEAD * N_WIDTH; i++)
+    fc2[0][i] = fc2[1][i] = 0.1f * (float)(i * 13 % 17) - 0.8f;
+  KS_ASSERT_OK(open_heads(&f, &f.gate));
+  score_from_weights(&f, tl_ids(3), scores);
+  params = ks_timeline_default_params(f.model, f.gate, f.pool);
+  params.evict.pin_first = 0;
+  params.chunk = 16;
+  params.buffer = 4;
+  KS_ASSERT_OK(ks_timeline_new(f.alloc, &params, &tl, NULL));
+  KS_ASSERT_OK(ks_timeline_eval(tl, tl_ids(3), N_TWELVE, NULL, NULL));
+  KS_ASSERT_OK(ks_timeline_set_n_keep(tl, 8 * 6, NULL));
+  view = ks_kv_table_get_view(ks_timeline_get_table(tl));
+  for (uint32_t h = 0; h < N_KV_HEAD; h++) {
+    float got[6];
+    uint32_t pos[6];
+
+    KS_ASSERT_EQ(view.streams[h].n_entry, 6);
+    KS_ASSERT_OK(f.be.t->kv_read(f.be.dev, &view, h, 0, 6, NULL, NULL, got, pos, NULL, NULL));
+    KS_ASSERT(pos[4] == 10 && pos[5] == 11);
+    for (uint32_t e = 0; e < 6; e++)
+      KS_ASSERT_NEAR(got[e], scores[h][pos[e]], 2e-4);
+    for (uint32_t e = 0; e < 4; e++) {
+      uint32_t n_better = 0;
+
+      for (uint32_t t = 0; t < 10; t++)
+        n_better += scores[h][t] > scores[h][pos[e]];
+      KS_ASSERT_LT(n_better, 4);
+    }
+  }
+  ks_timeline_free(tl);
+  tl_close(&f);
 }
 
 /* Scores are no retention: the policies of one kind do not run with the other's file. */

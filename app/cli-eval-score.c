@@ -4,6 +4,7 @@
 #include "app/cli-eval.h"
 
 #include "app/eval-mme.h"
+#include "app/eval-results.h"
 #include "app/ks-error.h"
 
 #include <stdio.h>
@@ -12,12 +13,14 @@
 static const char help[] =
     "Official scorers read the raw reply; harness ones what a parser for reasoning models leaves "
     "of\n"
-    "it. Rows of other programs, which lack references, get them from --data.\n"
+    "it. Rows of other programs, which lack references, get them from --data. A folder of MME's\n"
+    "result files, one of them, or LLaVA's answers to TextVQA are read as they are.\n"
     "The metrics of MMDU here are proxies; its own score needs a judge: 'eval judge'.\n\n"
     "Examples:\n"
     "  keepsake-cli eval score mme.jsonl\n"
     "  keepsake-cli eval score mathvision.jsonl --scorer harness --parts\n"
-    "  keepsake-cli eval score theirs.jsonl --data textvqa_val.json --json\n";
+    "  keepsake-cli eval score theirs.jsonl --data textvqa_val.json --json\n"
+    "  keepsake-cli eval score MME_results\n";
 
 typedef struct {
   CliEvalData data;
@@ -161,7 +164,8 @@ make_json (const Means *means, const char *scorer, const cJSON *header, cJSON *t
   cJSON *json = cJSON_CreateObject (), *list = cJSON_AddArrayToObject (json, "means");
 
   cJSON_AddStringToObject (json, "scorer", scorer);
-  cJSON_AddItemToObject (json, "run", cJSON_Duplicate (header, TRUE));
+  if (header != NULL)
+    cJSON_AddItemToObject (json, "run", cJSON_Duplicate (header, TRUE));
   for (guint i = 0; i < means->means->len; i++) {
     const Mean *mean = g_ptr_array_index (means->means, i);
     cJSON *at = cJSON_CreateObject ();
@@ -224,15 +228,27 @@ print_mme (const cJSON *list)
   }
 }
 
+/* Rows of a run file, or of answers that another program wrote. (transfer full) */
+static GPtrArray *
+load_rows (const CliEvalData *data, const char *path, KsEvalRunFile **out_file, GError **error)
+{
+  const KsEvalLoadOptions where = cli_eval_data_get_options (data);
+
+  if (ks_eval_results_are (path))
+    return ks_eval_results_load (path, &where, error);
+  *out_file = ks_eval_run_file_load (path, error);
+  return *out_file != NULL ? g_ptr_array_ref (ks_eval_run_file_get_rows (*out_file)) : NULL;
+}
+
 static gboolean
 score_file (const Options *options, KsEvalScorer scorer, const char *path, GError **error)
 {
-  g_autoptr (KsEvalRunFile) file = ks_eval_run_file_load (path, error);
+  g_autoptr (KsEvalRunFile) file = NULL;
   g_autoptr (GHashTable) by_name = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   g_autoptr (GPtrArray) list = g_ptr_array_new_with_free_func (free_mean);
   Means means = {by_name, list};
   g_autoptr (GArray) scores = NULL;
-  GPtrArray *rows = file != NULL ? ks_eval_run_file_get_rows (file) : NULL;
+  g_autoptr (GPtrArray) rows = load_rows (&options->data, path, &file, error);
   cJSON *mme;
 
   if (rows == NULL || !cli_eval_data_complete (&options->data, rows, error))
@@ -244,7 +260,7 @@ score_file (const Options *options, KsEvalScorer scorer, const char *path, GErro
   mme = make_all_mme (rows, &means, scorer == KS_EVAL_HARNESS);
   if (options->json) {
     cli_print_json (make_json (&means, ks_eval_scorer_get_name (scorer),
-                               ks_eval_run_file_get_header (file), mme));
+                               file != NULL ? ks_eval_run_file_get_header (file) : NULL, mme));
     return TRUE;
   }
   printf ("%s, %s scorer, %u rows\n", path, ks_eval_scorer_get_name (scorer), rows->len);
@@ -292,7 +308,8 @@ cli_eval_score_main (char **args)
 
   g_option_context_add_main_entries (context, entries, NULL);
   cli_eval_data_add (&options.data, context);
-  g_option_context_set_summary (context, "Scores the rows of run files.");
+  g_option_context_set_summary (
+      context, "Scores the rows of run files, and of result files of other programs.");
   g_option_context_set_description (context, help);
   if (cli_parse (context, &rest, &code))
     code = score_files (&options, rest + 1);

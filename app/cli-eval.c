@@ -39,11 +39,13 @@ cli_eval_data_add (CliEvalData *data, GOptionContext *context)
 {
   const GOptionEntry entries[] = {
       {"data", 'd', 0, G_OPTION_ARG_FILENAME, &data->data,
-       "the benchmark's file (.json, .jsonl, .tsv) or folder", "PATH"},
+       "the benchmark's file (.json, .jsonl, .tsv, .csv) or folder", "PATH"},
       {"pictures", 0, 0, G_OPTION_ARG_FILENAME, &data->pictures,
        "folder of its pictures (default: where the release has them)", "FOLDER"},
       {"ocr-file", 0, 0, G_OPTION_ARG_FILENAME, &data->ocr,
        "TextVQA: the file with the words of the pictures, for the wording 'ocr'", "FILE"},
+      {"prompts", 0, 0, G_OPTION_ARG_FILENAME, &data->prompts,
+       "TextVQA: LLaVA's file of questions (.jsonl), for the wording 'llava'", "FILE"},
       {"templates", 0, 0, G_OPTION_ARG_FILENAME, &data->templates,
        "folder with wordings of your own, BENCH.txt (default: those that come with the program)",
        "FOLDER"},
@@ -60,14 +62,22 @@ cli_eval_data_clear (CliEvalData *data)
   g_free (data->data);
   g_free (data->pictures);
   g_free (data->ocr);
+  g_free (data->prompts);
   g_free (data->templates);
   g_free (data->wording);
+}
+
+KsEvalLoadOptions
+cli_eval_data_get_options (const CliEvalData *data)
+{
+  return (KsEvalLoadOptions){
+      .data = data->data, .pictures = data->pictures, .ocr = data->ocr, .prompts = data->prompts};
 }
 
 GPtrArray *
 cli_eval_data_load (const CliEvalData *data, const char *bench, GError **error)
 {
-  KsEvalLoadOptions options = {.data = data->data, .pictures = data->pictures, .ocr = data->ocr};
+  const KsEvalLoadOptions options = cli_eval_data_get_options (data);
 
   if (data->data != NULL)
     return ks_eval_load (bench, &options, error);

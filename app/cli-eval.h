@@ -15,12 +15,14 @@ int cli_eval_judge_main (char **args);
 
 /* Options that say where a benchmark's files are. */
 typedef struct {
-  char *data, *pictures, *ocr, *templates, *wording;
+  char *data, *pictures, *ocr, *prompts, *templates, *wording;
 } CliEvalData;
 
 void cli_eval_data_add (CliEvalData *data, GOptionContext *context);
 void cli_eval_data_clear (CliEvalData *data);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (CliEvalData, cli_eval_data_clear)
+/* Borrows from data. */
+KsEvalLoadOptions cli_eval_data_get_options (const CliEvalData *data);
 /* (of KsEvalItem, transfer full) */
 GPtrArray *cli_eval_data_load (const CliEvalData *data, const char *bench, GError **error);
 /* Fills in what rows of other programs lack, from the data of their benches where it was named. */

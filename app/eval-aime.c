@@ -20,25 +20,28 @@ take_braced (const char *at)
   return NULL;
 }
 
-/* The inside of the last box, or NULL when there is none that can be opened. */
-static char *
-last_box (const char *text)
+/* Whether the public code finds a last box; *out_inside: what it holds, NULL when it cannot be
+ * opened (an \fbox is looked for, and then refused for not being a \boxed). */
+static gboolean
+find_last_box (const char *text, char **out_inside)
 {
   const char *at = g_strrstr (text, "\\boxed "), *dollar;
   g_autofree char *box = NULL;
 
+  *out_inside = NULL;
   if (at != NULL) {
     at += strlen ("\\boxed ");
     dollar = strchr (at, '$');
-    return dollar != NULL ? g_strndup (at, (gsize)(dollar - at)) : g_strdup (at);
+    *out_inside = dollar != NULL ? g_strndup (at, (gsize)(dollar - at)) : g_strdup (at);
+    return TRUE;
   }
   at = g_strrstr (text, "\\boxed");
   if (at == NULL)
-    return NULL; /* an \fbox is looked for next, and then refused for not being a \boxed */
-  box = take_braced (at);
-  if (box == NULL || !g_str_has_prefix (box, "\\boxed{"))
-    return NULL;
-  return g_strndup (box + strlen ("\\boxed{"), strlen (box) - strlen ("\\boxed{}"));
+    at = g_strrstr (text, "\\fbox");
+  box = at != NULL ? take_braced (at) : NULL;
+  if (box != NULL && g_str_has_prefix (box, "\\boxed{"))
+    *out_inside = g_strndup (box + strlen ("\\boxed{"), strlen (box) - strlen ("\\boxed{}"));
+  return box != NULL;
 }
 
 /* Cleans in place; FALSE where the public code would raise. */
@@ -87,10 +90,10 @@ ks_eval_aime_exact (const char *prediction, const char *reference)
   g_autoptr (GString) valid = ks_eval_text_new (prediction);
   g_autoptr (GString) candidate = g_string_new (NULL);
   g_autoptr (GString) a = NULL, b = NULL;
-  g_autofree char *box = last_box (valid->str);
+  g_autofree char *box = NULL;
   const char *first = strchr (valid->str, '$'), *last = strrchr (valid->str, '$');
 
-  if (box != NULL)
+  if (find_last_box (valid->str, &box) && box != NULL)
     g_string_assign (candidate, box);
   else if (first != NULL && last != first)
     g_string_append_len (candidate, first + 1, last - first - 1);
@@ -128,12 +131,11 @@ gboolean
 ks_eval_aime_int (const char *prediction, const char *reference)
 {
   g_autoptr (GString) valid = ks_eval_text_new (prediction);
-  g_autofree char *candidate = last_box (valid->str);
+  g_autofree char *candidate = NULL;
   g_autofree char *a = NULL, *b = NULL;
 
-  /* A box that cannot be opened (an \fbox) makes the public code fail: no point. */
-  if (candidate == NULL && strstr (valid->str, "\\boxed") == NULL &&
-      strstr (valid->str, "\\fbox{") != NULL)
+  /* A box that cannot be opened makes the public code fail: no point. */
+  if (find_last_box (valid->str, &candidate) && candidate == NULL)
     return FALSE;
   if (candidate == NULL)
     candidate = after_answer_label (valid->str);
@@ -149,10 +151,13 @@ ks_eval_reasoning_answer (const char *prediction)
 {
   g_autoptr (GString) text = ks_eval_text_new (prediction);
   char *open, *close;
+  gssize at = 0; /* what moves together where a span went is not looked at again */
 
-  while ((open = strstr (text->str, "<think>")) != NULL &&
-         (close = strstr (open, "</think>")) != NULL)
-    g_string_erase (text, open - text->str, close + strlen ("</think>") - open);
+  while ((open = strstr (text->str + at, "<think>")) != NULL &&
+         (close = strstr (open, "</think>")) != NULL) {
+    at = open - text->str;
+    g_string_erase (text, at, close + strlen ("</think>") - open);
+  }
   ks_eval_text_strip (text);
   open = strstr (text->str, "<answer>");
   close = open != NULL ? strstr (open, "</answer>") : NULL;

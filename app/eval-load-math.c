@@ -91,12 +91,13 @@ mathvision_row (KsEvalLoading *loading, const cJSON *row, gpointer user, GError 
 static gboolean
 mathvision_line (KsEvalLoading *loading, const KsEvalTsv *tsv, GError **error)
 {
-  g_autofree char *id = ks_eval_load_dup_column (tsv, "index", error);
+  g_autofree char *id = ks_eval_load_dup_column (tsv, "index|id", error);
   g_autofree char *question = id != NULL ? ks_eval_load_dup_column (tsv, "question", error) : NULL;
   g_autofree char *answer =
       question != NULL ? ks_eval_load_dup_column (tsv, "answer", error) : NULL;
-  g_autofree char *choices = ks_eval_tsv_dup (tsv, "choices");
-  g_autofree char *category = ks_eval_tsv_dup (tsv, "category");
+  g_autofree char *choices = ks_eval_load_dup_column (tsv, "choices|options", NULL);
+  g_autofree char *category = ks_eval_load_dup_column (tsv, "category|subject", NULL);
+  g_autofree char *level = ks_eval_load_dup_column (tsv, "level", NULL);
   KsEvalItem *item;
   char **options;
 
@@ -106,7 +107,7 @@ mathvision_line (KsEvalLoading *loading, const KsEvalTsv *tsv, GError **error)
                                                   : g_new0 (char *, 1);
   if (options == NULL)
     return FALSE;
-  item = add_mathvision (loading, id, question, answer, category != NULL ? category : "", NULL);
+  item = add_mathvision (loading, id, question, answer, category != NULL ? category : "", level);
   set_options (item, options);
   return ks_eval_load_add_tsv_pictures (loading, tsv, g_ptr_array_index (item->turns, 0), error);
 }
@@ -147,11 +148,10 @@ aime_row (KsEvalLoading *loading, const cJSON *row, gpointer user, GError **erro
 static gboolean
 aime_line (KsEvalLoading *loading, const KsEvalTsv *tsv, GError **error)
 {
-  g_autofree char *question =
-      ks_eval_load_dup_column (tsv, "problem|question|Problem|Question", error);
+  g_autofree char *question = ks_eval_load_dup_column (tsv, "problem|question", error);
   g_autofree char *answer =
-      question != NULL ? ks_eval_load_dup_column (tsv, "answer|Answer", error) : NULL;
-  g_autofree char *id = ks_eval_load_dup_column (tsv, "id|ID|index", NULL);
+      question != NULL ? ks_eval_load_dup_column (tsv, "answer", error) : NULL;
+  g_autofree char *id = ks_eval_load_dup_column (tsv, "id|index", NULL);
 
   if (answer == NULL)
     return FALSE;

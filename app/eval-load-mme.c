@@ -144,6 +144,36 @@ read_release (KsEvalLoading *loading, GError **error)
   return TRUE;
 }
 
+/* Questions of one picture have one group: its name under its subtask's. */
+static char *
+make_group (const char *task, const char *image)
+{
+  gsize n = strlen (task);
+
+  return strncmp (image, task, n) == 0 && image[n] == '/' ? g_strdup (image)
+                                                          : g_strdup_printf ("%s/%s", task, image);
+}
+
+/* A row of a table that was written as JSON, pictures as files. */
+static gboolean
+mme_row (KsEvalLoading *loading, const cJSON *row, gpointer user, GError **error)
+{
+  g_autofree char *question = ks_eval_load_dup_field (row, "question", error);
+  g_autofree char *answer = question != NULL ? ks_eval_load_dup_field (row, "answer", error) : NULL;
+  g_autofree char *task = answer != NULL ? ks_eval_load_dup_field (row, "category", error) : NULL;
+  g_autofree char *image =
+      task != NULL ? ks_eval_load_dup_field (row, "image|image_path|question_id", error) : NULL;
+  g_autofree char *path =
+      image != NULL ? ks_eval_load_find_picture (loading, task, image, error) : NULL;
+  g_autofree char *group = NULL;
+
+  if (path == NULL)
+    return FALSE;
+  group = make_group (task, image);
+  ks_eval_turn_add_picture (add_question (loading, task, group, question, answer), path);
+  return TRUE;
+}
+
 /* The two questions of a picture need not stand side by side. */
 static gboolean
 mme_line (KsEvalLoading *loading, const KsEvalTsv *tsv, GError **error)
@@ -158,8 +188,7 @@ mme_line (KsEvalLoading *loading, const KsEvalTsv *tsv, GError **error)
 
   if (image == NULL)
     return FALSE;
-  group =
-      g_str_has_prefix (image, task) ? g_strdup (image) : g_strdup_printf ("%s/%s", task, image);
+  group = make_group (task, image);
   return ks_eval_load_add_tsv_pictures (
       loading, tsv, add_question (loading, task, group, question, answer), error);
 }
@@ -185,13 +214,12 @@ ks_eval_load_mme (KsEvalLoading *loading, GError **error)
 {
   gboolean ok;
 
-  if (loading->file != NULL && !ks_eval_load_is_tsv (loading)) {
-    g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_USAGE,
-                 "MME is read from its release folder or a .tsv file, not from %s", loading->file);
-    return FALSE;
-  }
-  ok = loading->file == NULL ? read_release (loading, error)
-                             : ks_eval_load_tsv (loading, mme_line, error);
+  if (loading->file == NULL)
+    ok = read_release (loading, error);
+  else if (ks_eval_load_is_tsv (loading))
+    ok = ks_eval_load_tsv (loading, mme_line, error);
+  else
+    ok = ks_eval_load_json (loading, loading->file, mme_row, NULL, error);
   number_questions (loading->items);
   return ok;
 }

@@ -4,6 +4,7 @@
 #include "app/eval-load-internal.h"
 
 #include "app/eval-text.h"
+#include "app/eval-textvqa.h"
 #include "app/ks-error.h"
 
 #include <string.h>
@@ -27,12 +28,19 @@ make_sentence (const char *question)
   return g_strconcat (upper, rest, NULL);
 }
 
+static char *
+make_place (const char *image, const char *lower_question)
+{
+  return g_strdup_printf ("%s\n%s", image, lower_question);
+}
+
 /* words: image -> its words, or NULL without an OCR file. */
 static KsEvalTurn *
 add_textvqa (KsEvalLoading *loading, const char *id, const char *image, const char *question,
              char **answers, GHashTable *words, GError **error)
 {
   g_autofree char *sentence = NULL;
+  g_autoptr (GString) lower = NULL;
   KsEvalItem *item;
   KsEvalTurn *turn;
 
@@ -43,6 +51,8 @@ add_textvqa (KsEvalLoading *loading, const char *id, const char *image, const ch
     return NULL;
   }
   item = ks_eval_load_add (loading, "", id);
+  lower = ks_eval_text_lower (question);
+  g_hash_table_insert (item->fields, g_strdup ("place"), make_place (image, lower->str));
   turn = ks_eval_item_add_turn (item, question, NULL);
   for (guint i = 0; i < N_REFERENCES; i++)
     ks_eval_turn_add_expected (turn, answers[i]);
@@ -83,7 +93,8 @@ textvqa_row (KsEvalLoading *loading, const cJSON *row, gpointer user, GError **e
 static gboolean
 textvqa_line (KsEvalLoading *loading, const KsEvalTsv *tsv, GError **error)
 {
-  g_autofree char *id = ks_eval_load_dup_column (tsv, "index", error);
+  g_autofree char *id = ks_eval_load_dup_column (tsv, "index|question_id", error);
+  g_autofree char *image = ks_eval_load_dup_column (tsv, "image_id", NULL);
   g_autofree char *question = id != NULL ? ks_eval_load_dup_column (tsv, "question", error) : NULL;
   g_autofree char *answer =
       question != NULL ? ks_eval_load_dup_column (tsv, "answer|answers", error) : NULL;
@@ -92,7 +103,7 @@ textvqa_line (KsEvalLoading *loading, const KsEvalTsv *tsv, GError **error)
 
   if (answers == NULL)
     return FALSE;
-  turn = add_textvqa (loading, id, id, question, answers, NULL, error);
+  turn = add_textvqa (loading, id, image != NULL ? image : id, question, answers, NULL, error);
   return turn != NULL && ks_eval_load_add_tsv_pictures (loading, tsv, turn, error);
 }
 
@@ -108,8 +119,67 @@ ocr_row (KsEvalLoading *loading, const cJSON *row, gpointer user, GError **error
   return TRUE;
 }
 
-gboolean
-ks_eval_load_textvqa (KsEvalLoading *loading, GError **error)
+/* A row of LLaVA's file of questions: "question_id" is the picture's name there. */
+static gboolean
+prompt_row (KsEvalLoading *loading, const cJSON *row, gpointer user, GError **error)
+{
+  g_autofree char *image = ks_eval_load_dup_field (row, "question_id", error);
+  g_autofree char *text = image != NULL ? ks_eval_load_dup_field (row, "text", error) : NULL;
+  g_autofree char *question = text != NULL ? ks_eval_textvqa_find_question (text) : NULL;
+
+  if (question != NULL) {
+    g_hash_table_insert (user, make_place (image, question), g_steal_pointer (&text));
+    return TRUE;
+  }
+  if (text != NULL)
+    g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_FAILED,
+                         "its \"text\" is no prompt as LLaVA words them");
+  return FALSE;
+}
+
+/* The file of questions decides which items there are; each of its rows needs one. */
+static gboolean
+take_prompts (KsEvalLoading *loading, GError **error)
+{
+  g_autoptr (GHashTable) prompts = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
+  GHashTableIter iter;
+  gpointer place;
+  guint n = 0;
+
+  if (!ks_eval_load_json (loading, loading->options->prompts, prompt_row, prompts, error))
+    return FALSE;
+  for (guint i = 0; i < loading->items->len;) {
+    KsEvalItem *item = g_ptr_array_index (loading->items, i);
+    const char *key = g_hash_table_lookup (item->fields, "place");
+    const char *text = g_hash_table_lookup (prompts, key);
+
+    if (text == NULL) {
+      g_ptr_array_remove_index (loading->items, i);
+      continue;
+    }
+    g_hash_table_insert (item->fields, g_strdup ("prompt"), g_strdup (text));
+    i++;
+  }
+  for (guint i = 0; i < loading->items->len; i++) {
+    const KsEvalItem *item = g_ptr_array_index (loading->items, i);
+
+    g_hash_table_remove (prompts, g_hash_table_lookup (item->fields, "place"));
+  }
+  n = g_hash_table_size (prompts);
+  if (n == 0)
+    return TRUE;
+  g_hash_table_iter_init (&iter, prompts);
+  (void)g_hash_table_iter_next (&iter, &place, NULL);
+  g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED,
+               "%u questions of %s are not in %s, one about the picture %.*s: it belongs to other "
+               "data",
+               n, loading->options->prompts, loading->file, (int)strcspn (place, "\n"),
+               (const char *)place);
+  return FALSE;
+}
+
+static gboolean
+load_annotations (KsEvalLoading *loading, GError **error)
 {
   g_autoptr (GHashTable) words = NULL;
 
@@ -121,4 +191,11 @@ ks_eval_load_textvqa (KsEvalLoading *loading, GError **error)
       return FALSE;
   }
   return ks_eval_load_json (loading, loading->file, textvqa_row, words, error);
+}
+
+gboolean
+ks_eval_load_textvqa (KsEvalLoading *loading, GError **error)
+{
+  return load_annotations (loading, error) &&
+         (loading->options->prompts == NULL || take_prompts (loading, error));
 }

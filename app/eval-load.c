@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define MAX_JSON_BYTES ((goffset)1 << 30)
+#define MAX_NAME 512u /* bytes of a picture's file name */
 
 const char *const ks_eval_benches[] = {"aime", "mathvision", "mme", "mmdu", "textvqa", NULL};
 
@@ -23,7 +24,16 @@ static gboolean
 has_rows (const char *name)
 {
   return g_str_has_suffix (name, ".jsonl") || g_str_has_suffix (name, ".json") ||
-         g_str_has_suffix (name, ".tsv");
+         g_str_has_suffix (name, ".tsv") || g_str_has_suffix (name, ".csv");
+}
+
+static void
+refuse_parquet (const char *path, GError **error)
+{
+  g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_USAGE,
+               "%s is a Parquet file, which is not read: write it as a .tsv file first, for "
+               "example with to_csv of pandas, its pictures as base64",
+               path);
 }
 
 /* The only file with rows in the folder. (transfer full) */
@@ -32,12 +42,14 @@ find_file (const char *folder, GError **error)
 {
   g_autoptr (GDir) dir = g_dir_open (folder, 0, error);
   g_autoptr (GString) names = g_string_new (NULL);
-  g_autofree char *found = NULL;
+  g_autofree char *found = NULL, *parquet = NULL;
   guint n = 0;
 
   if (dir == NULL)
     return NULL;
   for (const char *name = g_dir_read_name (dir); name != NULL; name = g_dir_read_name (dir)) {
+    if (name[0] != '.' && g_str_has_suffix (name, ".parquet") && parquet == NULL)
+      parquet = g_build_filename (folder, name, NULL);
     if (name[0] == '.' || !has_rows (name))
       continue;
     g_string_append_printf (names, "%s%s", n++ > 0 ? ", " : "", name);
@@ -46,9 +58,11 @@ find_file (const char *folder, GError **error)
   }
   if (n == 1)
     return g_steal_pointer (&found);
-  if (n == 0)
+  if (n == 0 && parquet != NULL)
+    refuse_parquet (parquet, error);
+  else if (n == 0)
     g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_USAGE,
-                 "%s holds no .json, .jsonl or .tsv file: name the file with the questions",
+                 "%s holds no .json, .jsonl, .tsv or .csv file: name the file with the questions",
                  folder);
   else
     g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_USAGE,
@@ -63,6 +77,10 @@ find_data (KsEvalLoading *loading, GError **error)
 {
   const char *data = loading->options->data;
 
+  if (g_str_has_suffix (data, ".parquet")) {
+    refuse_parquet (data, error);
+    return FALSE;
+  }
   if (!g_file_test (data, G_FILE_TEST_IS_DIR)) {
     loading->file = g_strdup (data);
     loading->folder = g_path_get_dirname (data);
@@ -78,7 +96,7 @@ find_data (KsEvalLoading *loading, GError **error)
 gboolean
 ks_eval_load_is_tsv (const KsEvalLoading *loading)
 {
-  return g_str_has_suffix (loading->file, ".tsv");
+  return g_str_has_suffix (loading->file, ".tsv") || g_str_has_suffix (loading->file, ".csv");
 }
 
 GPtrArray *
@@ -144,15 +162,31 @@ load_lines (KsEvalLoading *loading, const char *path, const char *text, KsEvalJs
   return TRUE;
 }
 
+/* More than one value in the file: lines, whatever its name ends in. */
+static gboolean
+is_lines (const char *text)
+{
+  const char *end = NULL;
+  cJSON *first = cJSON_ParseWithOpts (text, &end, FALSE);
+  gboolean more = cJSON_IsObject (first);
+
+  cJSON_Delete (first);
+  while (more && g_ascii_isspace (*end))
+    end++;
+  return more && *end == '{';
+}
+
 static gboolean
 load_whole (KsEvalLoading *loading, const char *path, const char *text, KsEvalJsonRow func,
             gpointer user, GError **error)
 {
-  cJSON *json = cJSON_Parse (text), *row;
+  cJSON *json = cJSON_ParseWithOpts (text, NULL, TRUE), *row;
   const cJSON *list = json, *data = cJSON_GetObjectItemCaseSensitive (json, "data");
   guint number = 1;
   gboolean ok = TRUE;
 
+  if (json == NULL && is_lines (text))
+    return load_lines (loading, path, text, func, user, error);
   if (json == NULL) {
     g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED, "%s is no JSON", path);
     return FALSE;
@@ -357,13 +391,34 @@ make_shared (KsEvalLoading *loading, GError **error)
   return FALSE;
 }
 
+/* The file that the column "image" names, if it does. (transfer full) */
+static char *
+find_named_picture (KsEvalLoading *loading, const KsEvalTsv *tsv)
+{
+  gsize n = ks_eval_tsv_get_n_bytes (tsv, "image");
+  g_autofree char *name = n > 0 && n <= MAX_NAME ? ks_eval_tsv_dup (tsv, "image") : NULL;
+  g_autofree char *path =
+      name != NULL ? ks_eval_load_find_picture (loading, NULL, g_strstrip (name), NULL) : NULL;
+
+  return path != NULL && g_file_test (path, G_FILE_TEST_IS_REGULAR) ? g_steal_pointer (&path)
+                                                                    : NULL;
+}
+
 gboolean
 ks_eval_load_add_tsv_pictures (KsEvalLoading *loading, const KsEvalTsv *tsv, KsEvalTurn *turn,
                                GError **error)
 {
-  g_autoptr (GPtrArray) own = ks_eval_tsv_get_base64 (tsv, "image");
-  const GPtrArray *pictures = own;
+  g_autofree char *path = find_named_picture (loading, tsv);
+  g_autoptr (GPtrArray) own = NULL;
+  const GPtrArray *pictures;
 
+  if (path != NULL) {
+    ks_eval_turn_add_picture (turn, path);
+    return TRUE;
+  }
+  own = ks_eval_tsv_get_base64 (tsv,
+                                ks_eval_tsv_has (tsv, "decoded_image") ? "decoded_image" : "image");
+  pictures = own;
   if (own->len == 0) {
     g_autofree char *index = ks_eval_load_dup_column (tsv, "image", error);
 
@@ -373,7 +428,7 @@ ks_eval_load_add_tsv_pictures (KsEvalLoading *loading, const KsEvalTsv *tsv, KsE
   }
   if (pictures == NULL) {
     g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_FAILED,
-                         "its column \"image\" holds no encoded picture");
+                         "its column \"image\" holds no encoded picture and names no file");
     return FALSE;
   }
   for (guint i = 0; i < pictures->len; i++)

@@ -11,9 +11,10 @@ G_BEGIN_DECLS
 extern const char *const ks_eval_benches[];
 
 typedef struct {
-  const char *data;     /* JSON, JSON Lines or TSV file, or the folder that it lies in */
+  const char *data;     /* JSON, JSON Lines, TSV or CSV file, or the folder that it lies in */
   const char *pictures; /* folder of the pictures; NULL = where the release has them */
   const char *ocr;      /* TextVQA: file with the words of the pictures, or NULL */
+  const char *prompts;  /* TextVQA: LLaVA's file of questions, which picks the items, or NULL */
 } KsEvalLoadOptions;
 
 /* All items, questions as they are in the data: they still want a template.  Errors name the file

@@ -127,7 +127,7 @@ parse_root (Parser *parser, KsEvalNumber *out)
   if (!parse_braced (parser, &radicand) || degree.value == 0.0L)
     return FALSE;
   root = degree.value == 2.0L ? sqrtl (radicand.value) : powl (radicand.value, 1.0L / degree.value);
-  return finish (out, root, root == floorl (root));
+  return finish (out, root, FALSE);
 }
 
 static gboolean
@@ -141,7 +141,8 @@ factorial (KsEvalNumber *number)
 {
   long double product = 1.0L;
 
-  if (!number->is_integer || number->value < 0.0L || number->value > MAX_FACTORIAL)
+  if (number->value != floorl (number->value) || number->value < 0.0L ||
+      number->value > MAX_FACTORIAL)
     return FALSE;
   for (int i = 2; i <= (int)number->value; i++)
     product *= i;
@@ -439,7 +440,7 @@ ks_eval_number_format (const KsEvalNumber *number)
   gsize n;
 
   if (number->is_integer)
-    return g_strdup_printf ("%.0Lf", number->value);
+    return g_strdup_printf ("%.0Lf", number->value + 0.0L); /* -0 is 0 */
   format_rounded (number->value, buffer, sizeof buffer);
   n = strlen (buffer);
   if (buffer[n - 1] == '0')

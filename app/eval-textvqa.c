@@ -156,6 +156,29 @@ ks_eval_textvqa_normalise (const char *answer)
   return g_string_free (out, FALSE);
 }
 
+char *
+ks_eval_textvqa_find_question (const char *prompt)
+{
+  g_autoptr (GString) valid = ks_eval_text_new (prompt);
+  g_auto (GStrv) lines = g_strsplit (valid->str, "\n", -1);
+  const guint n_line = g_strv_length (lines);
+  g_autofree char *question = NULL;
+
+  if (g_str_has_prefix (valid->str, "OCR tokens: ")) {
+    const char *begin = strstr (valid->str, "Question: ");
+    const char *end = begin != NULL ? strstr (begin, " Short answer:") : NULL;
+
+    if (end != NULL)
+      question =
+          g_strndup (begin + strlen ("Question: "), (gsize)(end - begin) - strlen ("Question: "));
+  } else if (n_line == 3 && strstr (valid->str, "Reference OCR token: ") != NULL) {
+    question = g_strdup (lines[g_str_has_prefix (valid->str, "Reference OCR token:") ? 1 : 0]);
+  } else if (n_line == 2) {
+    question = g_strdup (lines[0]);
+  }
+  return question != NULL ? g_string_free (ks_eval_text_lower (question), FALSE) : NULL;
+}
+
 double
 ks_eval_textvqa_score (const char *prediction, const char *const *references, gsize n_references)
 {

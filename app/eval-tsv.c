@@ -23,6 +23,7 @@ struct _KsEvalTsv {
   guint line, next_line;
   GPtrArray *columns; /* names */
   GArray *fields;     /* of Field: the row */
+  char separator;
 };
 
 void
@@ -45,7 +46,7 @@ fail (const KsEvalTsv *tsv, const char *what, GError **error)
   return FALSE;
 }
 
-/* The end of the field at tsv->at: where a tab, a line break or the file's end stands.  Quotes
+/* The end of the field at tsv->at: where a separator, a line break or the file's end stands. Quotes
  * count only where a field begins with one. */
 static gboolean
 read_field (KsEvalTsv *tsv, Field *out, GError **error)
@@ -66,7 +67,7 @@ read_field (KsEvalTsv *tsv, Field *out, GError **error)
       return fail (tsv, "has a field whose quotes do not end", error);
     i++;
   }
-  while (i < tsv->n && tsv->text[i] != '\t' && tsv->text[i] != '\n')
+  while (i < tsv->n && tsv->text[i] != tsv->separator && tsv->text[i] != '\n')
     i++;
   *out = (Field){tsv->at, i - tsv->at};
   if (out->n > 0 && i < tsv->n && tsv->text[i] == '\n' && tsv->text[i - 1] == '\r')
@@ -129,6 +130,7 @@ ks_eval_tsv_open (const char *path, GError **error)
   tsv->columns = g_ptr_array_new_with_free_func (g_free);
   tsv->fields = g_array_new (FALSE, FALSE, sizeof (Field));
   tsv->next_line = 1;
+  tsv->separator = g_str_has_suffix (path, ".csv") ? ',' : '\t';
   mapped = g_mapped_file_new (path, FALSE, error);
   if (mapped == NULL)
     return NULL;
@@ -176,7 +178,7 @@ static const Field *
 find_field (const KsEvalTsv *tsv, const char *column)
 {
   for (guint i = 0; i < tsv->columns->len; i++)
-    if (strcmp (g_ptr_array_index (tsv->columns, i), column) == 0)
+    if (g_ascii_strcasecmp (g_ptr_array_index (tsv->columns, i), column) == 0)
       return i < tsv->fields->len ? &g_array_index (tsv->fields, Field, i) : NULL;
   return NULL;
 }
@@ -193,6 +195,14 @@ ks_eval_tsv_dup (const KsEvalTsv *tsv, const char *column)
   const Field *field = find_field (tsv, column);
 
   return field != NULL ? dup_field (tsv, field) : NULL;
+}
+
+gsize
+ks_eval_tsv_get_n_bytes (const KsEvalTsv *tsv, const char *column)
+{
+  const Field *field = find_field (tsv, column);
+
+  return field != NULL ? field->n : 0;
 }
 
 static gboolean
@@ -288,7 +298,7 @@ ks_eval_parse_list (const char *text, GError **error)
     if (ok && *p == ',')
       p++;
     else
-      ok = ok && *p == ']';
+      ok = ok && strchr ("]'\"", *p) != NULL && *p != '\0'; /* numpy sets no commas */
   }
   if (ok)
     return g_strv_builder_end (builder);

@@ -1,6 +1,7 @@
-/* eval-tsv.h - tab separated tables as the public benchmarks come in: a line of column names,
- * fields with CSV quoting ("" inside quotes, line breaks too), pictures as base64 text. The file is
- * mapped: pictures are parts of it, not copies.  Threads: one at a time. */
+/* eval-tsv.h - tab separated tables as the public benchmarks come in (comma separated ones where
+ * the name ends in .csv): a line of column names, case ignored, fields with CSV quoting ("" inside
+ * quotes, line breaks too), pictures as base64 text. The file is mapped: pictures are parts of it,
+ * not copies.  Threads: one at a time. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
@@ -21,12 +22,14 @@ guint ks_eval_tsv_get_line (const KsEvalTsv *tsv);
 gboolean ks_eval_tsv_has (const KsEvalTsv *tsv, const char *column);
 /* Text of the row's field, quotes taken away; NULL when there is no such column. (transfer full) */
 char *ks_eval_tsv_dup (const KsEvalTsv *tsv, const char *column);
+/* Bytes of the field in the file, quotes included; 0 when there is no such column. */
+gsize ks_eval_tsv_get_n_bytes (const KsEvalTsv *tsv, const char *column);
 /* The encoded pictures in a field: one, or a list of them.  Parts of the file. (of GBytes, transfer
  * full) */
 GPtrArray *ks_eval_tsv_get_base64 (const KsEvalTsv *tsv, const char *column);
 
-/* A list as Python or JSON spells it: ["a", 'b'].  NULL and a sentence when it is none.
- * (transfer full) */
+/* A list as Python, JSON or numpy spells it: ["a", 'b'], ['a' 'b'].  NULL and a sentence when it is
+ * none. (transfer full) */
 char **ks_eval_parse_list (const char *text, GError **error);
 
 G_END_DECLS

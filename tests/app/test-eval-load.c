@@ -282,6 +282,108 @@ test_textvqa (Fixture *f, gconstpointer data)
   expect_error (f, "textvqa", "test.json", "ten are needed");
 }
 
+/* LLaVA's file of questions picks the items, by picture and question whatever the case, and gives
+ * their wording; one that belongs to other data is told. */
+static void
+test_textvqa_prompts (Fixture *f, gconstpointer data)
+{
+  g_autofree char *path = g_build_filename (f->folder, "v.json", NULL);
+  g_autofree char *prompts = g_build_filename (f->folder, "p.jsonl", NULL);
+  KsEvalLoadOptions options = {.data = path, .prompts = prompts};
+  g_autoptr (GPtrArray) items = NULL, none = NULL;
+  g_autoptr (GError) error = NULL;
+
+  write_file (f, "v.json",
+              "{\"data\":[{\"question_id\":1,\"image_id\":\"0f3a\",\"question\":\"What IS it?\","
+              "\"answers\":[" TEN
+              "]},{\"question_id\":2,\"image_id\":\"0f3a\",\"question\":\"Who?\","
+              "\"answers\":[" TEN "]},{\"question_id\":3,\"image_id\":\"77\",\"question\":\"Who?\","
+              "\"answers\":[" TEN "]}]}");
+  write_file (f, "p.jsonl",
+              "{\"question_id\":\"77\",\"image\":\"77.jpg\",\"text\":\"who?\\nOne word.\"}\n"
+              "{\"question_id\":\"0f3a\",\"image\":\"0f3a.jpg\",\"category\":\"default\","
+              "\"text\":\"what is it?\\nReference OCR token: A, B\\nOne word.\"}\n");
+  items = ks_eval_load ("textvqa", &options, &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (items->len, ==, 2);
+  g_assert_cmpstr (get_item (items, 0)->id, ==, "1");
+  g_assert_cmpstr (get_item (items, 1)->id, ==, "3");
+  g_assert_cmpstr (g_hash_table_lookup (get_item (items, 0)->fields, "prompt"), ==,
+                   "what is it?\nReference OCR token: A, B\nOne word.");
+  write_file (f, "p.jsonl", "{\"question_id\":\"0f3b\",\"text\":\"who?\\nOne word.\"}\n");
+  none = ks_eval_load ("textvqa", &options, &error);
+  g_assert_null (none);
+  g_assert_nonnull (strstr (error->message, "picture 0f3b"));
+}
+
+/* What people make of Parquet files: tables with numpy's lists, with other names of columns in
+ * another case, with names of files for pictures; the Parquet file itself is refused with a way
+ * out. */
+static void
+test_exports (Fixture *f, gconstpointer data)
+{
+  g_autoptr (GPtrArray) vqa = NULL, math = NULL, mme = NULL;
+
+  write_file (f, "v.tsv",
+              "question_id\timage_id\timage\tquestion\tanswers\n"
+              "9\t0f\t" PICTURE_A "\tWhat?\t\"['a' 'b' 'c' 'd' 'e' 'f' 'g'\n 'h' 'i' 'j']\"\n");
+  vqa = load (f, "textvqa", "v.tsv");
+  g_assert_cmpstr (get_item (vqa, 0)->id, ==, "9");
+  g_assert_cmpuint (g_strv_length (get_turn (vqa, 0, 0)->expect), ==, 10);
+  g_assert_cmpstr (get_turn (vqa, 0, 0)->expect[9], ==, "j");
+  write_file (f, "images/7.jpg", "x");
+  write_file (f, "m.tsv",
+              "ID\tquestion\tOptions\timage\tdecoded_image\tanswer\tlevel\tsubject\n"
+              "7\tq\t[]\timages/7.jpg\t" PICTURE_B "\t6\t2\tcounting\n"
+              "8\tq\t[]\timages/8.jpg\t" PICTURE_B "\t6\t2\tcounting\n");
+  math = load (f, "mathvision", "m.tsv");
+  g_assert_cmpstr (get_item (math, 0)->part, ==, "counting/level 2");
+  g_assert_true (g_str_has_suffix (get_picture (get_turn (math, 0, 0), 0)->path, "images/7.jpg"));
+  g_assert_nonnull (get_picture (get_turn (math, 1, 0), 0)->base64);
+  write_file (f, "m.jsonl",
+              "{\"question_id\":\"count/1.png\",\"image\":\"count/1.png\",\"question\":\"A?\","
+              "\"answer\":\"Yes\",\"category\":\"count\"}\n"
+              "{\"question_id\":\"count/1.png\",\"image\":\"count/1.png\",\"question\":\"B?\","
+              "\"answer\":\"No\",\"category\":\"count\"}\n");
+  mme = load (f, "mme", "m.jsonl");
+  g_assert_cmpstr (get_item (mme, 1)->id, ==, "count/1.png#2");
+  g_assert_cmpstr (get_item (mme, 1)->group, ==, get_item (mme, 0)->group);
+  write_file (f, "p/test-00000-of-00001.parquet", "PAR1");
+  expect_error (f, "mathvision", "p", "write it as a .tsv file");
+  expect_error (f, "mme", "p/test-00000-of-00001.parquet", "write it as a .tsv file");
+}
+
+/* AIME as a table with commas, and as lines in a file that is called .json; a picture whose subtask
+ * is only the beginning of its name is not taken for one of that folder. */
+static void
+test_odd_names (Fixture *f, gconstpointer data)
+{
+  g_autoptr (GPtrArray) table = NULL, lines = NULL, mme = NULL;
+
+  write_file (f, "a.csv",
+              "ID,Year,Problem Number,Question,Answer,Part\r\n"
+              "1999-3,1999,3,\"Find n, if\n\"\"n\"\" is 38.\",38,\r\n1999-4,1999,4,And 7?,7,I\r\n");
+  table = load (f, "aime", "a.csv");
+  g_assert_cmpuint (table->len, ==, 2);
+  g_assert_cmpstr (get_item (table, 0)->id, ==, "1999-3");
+  g_assert_cmpstr (get_turn (table, 0, 0)->text, ==, "Find n, if\n\"n\" is 38.");
+  g_assert_cmpstr (get_turn (table, 1, 0)->expect[0], ==, "7");
+  write_file (f, "l.json",
+              "{\"id\":\"a\",\"problem\":\"x\",\"answer\":\"1\"}\n"
+              "{\"id\":\"b\",\"problem\":\"y\",\"answer\":2}\n");
+  lines = load (f, "aime", "l.json");
+  g_assert_cmpuint (lines->len, ==, 2);
+  g_assert_cmpstr (get_item (lines, 1)->id, ==, "b");
+  write_file (f, "no.json", "[{\"problem\":\"x\",\"answer\":1}] and more");
+  expect_error (f, "aime", "no.json", "no JSON");
+  write_file (f, "g.tsv",
+              "question\tanswer\tcategory\timage_path\timage\n"
+              "A?\t"
+              "Yes\tcount\tcountdown.jpg\t" PICTURE_A "\n");
+  mme = load (f, "mme", "g.tsv");
+  g_assert_cmpstr (get_item (mme, 0)->group, ==, "count/countdown.jpg");
+}
+
 /* Names are filled in, other braces stay, an unknown field or section is told. */
 static void
 test_template (Fixture *f, gconstpointer data)
@@ -314,8 +416,8 @@ test_template (Fixture *f, gconstpointer data)
 static void
 test_own_templates (void)
 {
-  const char *const fields[] = {"sentence", "ocr",       "bare",  "choices",
-                                "letters",  "reference", "answer"};
+  const char *const fields[] = {"sentence", "ocr",     "prompt",    "bare",
+                                "choices",  "letters", "reference", "answer"};
   const char *const files[] = {"aime", "mathvision", "mme", "mmdu", "textvqa", "mmdu-judge"};
 
   for (guint i = 0; i < G_N_ELEMENTS (files); i++) {
@@ -344,6 +446,9 @@ main (int argc, char **argv)
   g_test_add ("/eval-load/mme", Fixture, NULL, set_up, test_mme, tear_down);
   g_test_add ("/eval-load/mmdu", Fixture, NULL, set_up, test_mmdu, tear_down);
   g_test_add ("/eval-load/textvqa", Fixture, NULL, set_up, test_textvqa, tear_down);
+  g_test_add ("/eval-load/textvqa-prompts", Fixture, NULL, set_up, test_textvqa_prompts, tear_down);
+  g_test_add ("/eval-load/exports", Fixture, NULL, set_up, test_exports, tear_down);
+  g_test_add ("/eval-load/odd-names", Fixture, NULL, set_up, test_odd_names, tear_down);
   g_test_add ("/eval-load/template", Fixture, NULL, set_up, test_template, tear_down);
   g_test_add_func ("/eval-load/own-templates", test_own_templates);
   return g_test_run ();

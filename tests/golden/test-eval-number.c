@@ -1,5 +1,7 @@
-/* test-eval-number.c - the number grammar of the mathematics scorer, quirks included. */
+/* test-eval-number.c - the number grammar of the mathematics scorer, quirks included; boxes and
+ * spans of thought. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "app/eval-aime.h"
 #include "app/eval-number.h"
 #include "app/eval-text.h"
 
@@ -115,6 +117,51 @@ test_rounding(void)
   }
 }
 
+/* What a root or a division makes prints as a fraction even where it is whole, as in the reference;
+ * zero has no sign; the factorial of a whole value is one. */
+static void
+test_printing(void)
+{
+  static const struct {
+    const char *latex, *want;
+  } cases[] = {
+      {"\\sqrt{4}", "2.0"}, {"4/2", "2.0"},      {"-0", "0"},
+      {"2-2", "0"},         {"\\sqrt{9}!", "6"}, {"(4/2)!", "2"},
+  };
+
+  for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+    g_autofree char *text = NULL;
+    KsEvalNumber number;
+
+    g_assert_true(ks_eval_number_parse(cases[i].latex, &number));
+    text = ks_eval_number_format(&number);
+    g_assert_cmpstr(text, ==, cases[i].want);
+  }
+}
+
+/* A box that is found but cannot be opened fails in the public code: no point, whatever else is
+ * there.  One that does not close is none, and the label counts. */
+static void
+test_boxes(void)
+{
+  g_assert_false(ks_eval_aime_int("Answer: 7 \\fbox{7}", "7 \\fbox{7}"));
+  g_assert_true(ks_eval_aime_int("\\fbox{7 Answer: 7", "7"));
+  g_assert_false(ks_eval_aime_int("\\boxed[1]{2} Answer: 5", "5"));
+  g_assert_true(ks_eval_aime_int("\\boxed{2 Answer: 5", "5"));
+  g_assert_true(ks_eval_aime_exact("5\\fbox{7}", "5\\fbox{7}"));
+}
+
+/* Spans of thought go in one walk: what closes up behind one that went is not looked at again. */
+static void
+test_thought(void)
+{
+  g_autofree char *twice = ks_eval_reasoning_answer("<think>a</think>b<think>c</think>d");
+  g_autofree char *nested = ks_eval_reasoning_answer("<thi<think>a</think>nk>b</think>c");
+
+  g_assert_cmpstr(twice, ==, "bd");
+  g_assert_cmpstr(nested, ==, "<think>b</think>c");
+}
+
 /* Lower-casing does not depend on the locale and knows the two special letters. */
 static void
 test_lower(void)
@@ -133,6 +180,9 @@ main(int argc, char **argv)
   g_test_add_func("/number/values", test_values);
   g_test_add_func("/number/rejected", test_rejected);
   g_test_add_func("/number/rounding", test_rounding);
+  g_test_add_func("/number/printing", test_printing);
+  g_test_add_func("/aime/boxes", test_boxes);
+  g_test_add_func("/reasoning/thought", test_thought);
   g_test_add_func("/text/lower", test_lower);
   return g_test_run();
 }

@@ -8,8 +8,11 @@
 #include "app/ks-error.h"
 #include "app/ks-recall-maker.h"
 #include "app/ks-train-jsonl.h"
+#include "engine/reader.h"
 
+#include <glib/gstdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define MIN_DOC_TOK                                                                                \
   48u                    /* what is left at the end of a sequence is not worth a document below it \
@@ -35,7 +38,8 @@ typedef struct {
 struct _KsTrainData {
   KsTrainDataParams params;
   GArray *items;
-  GPtrArray *files;   /* of GMappedFile */
+  ks_alloc *alloc;
+  GPtrArray *files;   /* of ks_map */
   GPtrArray *strings; /* folders */
   GArray *texts;      /* of guint: items that are texts */
   GChecksum *mark;
@@ -55,7 +59,8 @@ ks_train_data_new (const KsTrainDataParams *params)
   data->params = *params;
   data->items = g_array_new (FALSE, TRUE, sizeof (Item));
   g_array_set_clear_func (data->items, clear_item);
-  data->files = g_ptr_array_new_with_free_func ((GDestroyNotify)g_mapped_file_unref);
+  data->alloc = ks_alloc_new ();
+  data->files = g_ptr_array_new_with_free_func ((GDestroyNotify)ks_map_close);
   data->strings = g_ptr_array_new_with_free_func (g_free);
   data->texts = g_array_new (FALSE, FALSE, sizeof (guint));
   data->mark = g_checksum_new (G_CHECKSUM_SHA256);
@@ -69,6 +74,7 @@ ks_train_data_free (KsTrainData *data)
     return;
   g_array_unref (data->items);
   g_ptr_array_unref (data->files);
+  ks_alloc_free (data->alloc);
   g_ptr_array_unref (data->strings);
   g_array_unref (data->texts);
   g_checksum_free (data->mark);
@@ -112,6 +118,35 @@ refuse_line (const char *path, guint number, GError **error)
   return FALSE;
 }
 
+/* Their files are there; what is in them is seen when their turn comes. */
+static gboolean
+check_pictures (const KsTrainChat *chat, GError **error)
+{
+  for (guint i = 0; i < chat->messages->len; i++) {
+    const KsTrainMessage *message = g_ptr_array_index (chat->messages, i);
+
+    for (guint k = 0; k < message->pictures->len; k++) {
+      const KsPicture *picture = g_ptr_array_index (message->pictures, k);
+
+      if (g_file_test (picture->path, G_FILE_TEST_IS_REGULAR))
+        continue;
+      g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED, "there is no picture %s",
+                   picture->name);
+      return FALSE;
+    }
+  }
+  return TRUE;
+}
+
+static gboolean
+is_blank (const char *text, gsize n)
+{
+  for (gsize i = 0; i < n; i++)
+    if (!g_ascii_isspace (text[i]))
+      return FALSE;
+  return TRUE;
+}
+
 /* Every line is looked at once, so that a mistake is told now and not after an hour. */
 static gboolean
 add_lines (KsTrainData *data, const char *path, const char *text, gsize n, GError **error)
@@ -127,39 +162,59 @@ add_lines (KsTrainData *data, const char *path, const char *text, gsize n, GErro
     g_autofree char *words = NULL;
 
     item.n = (gsize)((end != NULL ? end : stop) - at);
-    at += item.n + 1;
+    at = end != NULL ? end + 1 : stop;
     number++;
-    if (item.n == 0 || (item.n == 1 && item.begin[0] == '\r'))
+    if (is_blank (item.begin, item.n))
       continue;
     if (item.n > MAX_LINE) {
       g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_TOO_LARGE, "it is longer than 16 MiB");
       return refuse_line (path, number, error);
     }
     chat = ks_train_jsonl_parse (item.begin, item.n, folder, &words, error);
-    if (chat == NULL && words == NULL)
+    if ((chat == NULL && words == NULL) || (chat != NULL && !check_pictures (chat, error)))
       return refuse_line (path, number, error);
     add_item (data, item);
   }
   return TRUE;
 }
 
+/* *out_text stays NULL for a file without a byte. */
+static gboolean
+map_file (KsTrainData *data, const char *path, const char **out_text, gsize *out_n, GError **error)
+{
+  ks_error err = {0};
+  ks_map *map = NULL;
+  GStatBuf info;
+
+  if (g_stat (path, &info) == 0 && S_ISREG (info.st_mode) && info.st_size == 0)
+    return TRUE;
+  if (data->alloc == NULL)
+    return ks_error_check (KS_ERR_NOMEM, NULL, error);
+  if (!ks_error_check (ks_map_open (data->alloc, path, &map, &err), &err, error))
+    return FALSE;
+  g_ptr_array_add (data->files, map);
+  *out_text = (const char *)ks_map_get_data (map);
+  *out_n = ks_map_get_size (map);
+  return TRUE;
+}
+
 static gboolean
 add_file (KsTrainData *data, const char *path, GError **error)
 {
-  GMappedFile *file = g_mapped_file_new (path, FALSE, error);
   g_autofree char *base = g_path_get_basename (path), *facts = NULL;
-  const char *text;
-  gsize n;
+  const char *text = NULL;
+  gsize n = 0;
 
-  if (file == NULL)
+  if (!map_file (data, path, &text, &n, error))
     return FALSE;
-  g_ptr_array_add (data->files, file);
-  text = g_mapped_file_get_contents (file);
-  n = g_mapped_file_get_length (file);
   facts = g_strdup_printf ("%s %" G_GSIZE_FORMAT "\n", base, n);
   g_checksum_update (data->mark, (const guchar *)facts, -1);
-  if (n == 0)
+  if (text == NULL)
     return TRUE;
+  if (n >= 3 && memcmp (text, "\xef\xbb\xbf", 3) == 0) { /* which some editors put in front */
+    text += 3;
+    n -= 3;
+  }
   if (g_str_has_suffix (path, ".jsonl"))
     return add_lines (data, path, text, n, error);
   if (memchr (text, '\0', MIN (n, 4096)) != NULL) {
@@ -440,6 +495,27 @@ has_weight (const KsTrainSequence *sequence)
   return FALSE;
 }
 
+/* What was read of a file that became shorter meanwhile is zeros, whatever came of it. */
+static gboolean
+check_files (const KsTrainData *data, GError **error)
+{
+  for (guint i = 0; i < data->files->len; i++) {
+    const ks_map *map = g_ptr_array_index (data->files, i);
+    g_autofree char *name = NULL;
+
+    if (!ks_map_is_lost (map))
+      continue;
+    name = g_filename_display_name (ks_map_get_path (map));
+    g_clear_error (error);
+    g_set_error (error, KS_ENGINE_ERROR, KS_ERR_IO,
+                 "%s became shorter or went away while it was read: put it back and go on from the "
+                 "checkpoint",
+                 name);
+    return FALSE;
+  }
+  return TRUE;
+}
+
 static gboolean
 check_sources (const KsTrainData *data, gboolean invented, GError **error)
 {
@@ -465,7 +541,9 @@ ks_train_data_make (KsTrainData *data, const KsTrainEncoder *encoder, guint64 in
   if (!check_sources (data, invented, error))
     return NULL;
   for (guint i = 0; i < MAX_TRIES; i++) {
-    if (!(invented ? add_recall (&m, error) : add_from_items (&m, error)))
+    const gboolean ok = invented ? add_recall (&m, error) : add_from_items (&m, error);
+
+    if (!check_files (data, error) || !ok)
       return NULL;
     if (has_weight (sequence)) {
       ks_train_sequence_weigh_values (sequence, data->params.value_share);

@@ -61,7 +61,8 @@ get_string (const cJSON *object, const char *key)
   return cJSON_GetStringValue (cJSON_GetObjectItemCaseSensitive (object, key));
 }
 
-/* A list of words and pictures. */
+/* A list of words and pictures.  Where all parts have the same fields, those that a part does not
+ * need are empty. */
 static gboolean
 read_parts (Line *line, KsTrainMessage *message, const cJSON *parts)
 {
@@ -73,19 +74,31 @@ read_parts (Line *line, KsTrainMessage *message, const cJSON *parts)
   {
     const char *words = get_string (part, "text"), *image = get_string (part, "image");
 
+    ok = ok && (words != NULL || image != NULL);
     if (words != NULL)
       g_string_append (text, words);
-    else if (image != NULL)
+    if (image != NULL && image[0] != '\0')
       add_picture (line, message, image, text->len);
-    else
-      ok = FALSE;
   }
   g_free (message->text);
   message->text = g_string_free (text, FALSE);
   return ok || refuse (line, "a part of a message has neither \"text\" nor \"image\"");
 }
 
-/* Words with <image> in them, whose files come from the line's list. */
+static gboolean
+take_picture (Line *line, KsTrainMessage *message, gsize at)
+{
+  const char *name = cJSON_GetStringValue (line->images);
+
+  if (name == NULL || name[0] == '\0')
+    return refuse (line, "\"image\" is neither a name nor a list of names");
+  add_picture (line, message, name, at);
+  line->images = line->is_list ? line->images->next : NULL;
+  return TRUE;
+}
+
+/* Words with <image> in them, whose files come from the line's list; behind the last file it is a
+ * word like others. */
 static gboolean
 read_places (Line *line, KsTrainMessage *message, const char *words)
 {
@@ -94,19 +107,14 @@ read_places (Line *line, KsTrainMessage *message, const char *words)
   gboolean ok = TRUE;
 
   while (line->images != NULL && ok && (place = strstr (from, PLACE)) != NULL) {
-    const char *name = cJSON_GetStringValue (line->images);
-
     g_string_append_len (text, from, place - from);
     from = place + strlen (PLACE);
-    ok = name != NULL;
-    if (ok)
-      add_picture (line, message, name, text->len);
-    line->images = line->is_list ? line->images->next : NULL;
+    ok = take_picture (line, message, text->len);
   }
   g_string_append (text, from);
   g_free (message->text);
   message->text = g_string_free (text, FALSE);
-  return ok || refuse (line, "\"image\" is neither a name nor a list of names");
+  return ok;
 }
 
 static gboolean
@@ -131,6 +139,18 @@ read_message (Line *line, const cJSON *object, const char *role_key, const char 
   return ok;
 }
 
+/* "image", or "images" as other trainers call it; null stands for none. */
+static void
+find_images (Line *line, const cJSON *root)
+{
+  const cJSON *images = cJSON_GetObjectItemCaseSensitive (root, "image");
+
+  if (images == NULL || cJSON_IsNull (images))
+    images = cJSON_GetObjectItemCaseSensitive (root, "images");
+  line->is_list = cJSON_IsArray (images);
+  line->images = line->is_list ? images->child : cJSON_IsNull (images) ? NULL : images;
+}
+
 static gboolean
 read_chat (Line *line, const cJSON *root)
 {
@@ -141,33 +161,71 @@ read_chat (Line *line, const cJSON *root)
     list = cJSON_GetObjectItemCaseSensitive (root, "conversations");
   if (!cJSON_IsArray (list))
     return refuse (line, "there is no \"messages\", \"conversations\" or \"text\" in it");
-  line->images = cJSON_GetObjectItemCaseSensitive (root, "image");
-  line->is_list = cJSON_IsArray (line->images);
-  if (line->is_list)
-    line->images = line->images->child;
+  find_images (line, root);
   cJSON_ArrayForEach (message, list)
   {
     if (!read_message (line, message, is_openai ? "role" : "from", is_openai ? "content" : "value"))
       return FALSE;
   }
+  if (line->images != NULL)
+    return refuse (line, "it names a picture that stands nowhere: " PLACE " marks the places");
   return line->chat->messages->len > 0 || refuse (line, "the conversation is empty");
+}
+
+/* NUL written as an escape ends a text early for who reads it. */
+static gboolean
+has_nul (const char *line, gsize n)
+{
+  static const char nul[] = "\\u0000";
+  const gsize n_nul = strlen (nul);
+
+  for (gsize i = 0; i + n_nul <= n; i++) {
+    if (line[i] != '\\')
+      continue;
+    if (memcmp (line + i, nul, n_nul) == 0)
+      return TRUE;
+    i++; /* what is escaped is no backslash that escapes */
+  }
+  return FALSE;
+}
+
+/* The line's object with nothing but space behind it. */
+static cJSON *
+parse_object (Line *line, const char *text, gsize n)
+{
+  const char *end = NULL;
+  cJSON *root = NULL;
+
+  if (!g_utf8_validate (text, (gssize)n, NULL)) {
+    refuse (line, "it is no UTF-8 text");
+    return NULL;
+  }
+  if (has_nul (text, n)) {
+    refuse (line, "it holds the character \\u0000, which no text has");
+    return NULL;
+  }
+  root = cJSON_ParseWithLengthOpts (text, n, &end, FALSE);
+  while (root != NULL && end < text + n && g_ascii_isspace (*end))
+    end++;
+  if (cJSON_IsObject (root) && end == text + n)
+    return root;
+  cJSON_Delete (root);
+  refuse (line, "it is no JSON object");
+  return NULL;
 }
 
 KsTrainChat *
 ks_train_jsonl_parse (const char *line, gsize n, const char *folder, char **out_text,
                       GError **error)
 {
-  cJSON *root = g_utf8_validate (line, (gssize)n, NULL) ? cJSON_ParseWithLength (line, n) : NULL;
   Line state = {.folder = folder, .error = error};
+  cJSON *root = parse_object (&state, line, n);
   const char *text;
   gboolean ok;
 
   *out_text = NULL;
-  if (!cJSON_IsObject (root)) {
-    cJSON_Delete (root);
-    refuse (&state, "it is no JSON object");
+  if (root == NULL)
     return NULL;
-  }
   text = get_string (root, "text");
   if (text != NULL) {
     *out_text = g_strdup (text);

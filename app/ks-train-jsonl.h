@@ -2,7 +2,8 @@
  * {"messages": [{"role": "user", "content": "..."}]}, where a content may be a list of
  * {"type": "text", "text": "..."} and {"type": "image", "image": "FILE"}; or
  * {"conversations": [{"from": "human", "value": "..."}], "image": "FILE"} with <image> in the text
- * where a picture stands ("image" may be a list); or {"text": "..."}.
+ * where a picture stands ("image", or "images", may be a list; each name has its place); or
+ * {"text": "..."}.
  * Files of pictures are named relative to the folder.  Threads: any. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once

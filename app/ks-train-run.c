@@ -8,11 +8,14 @@
 #include "app/ks-train-look.h"
 #include "app/ks-train-state.h"
 
+#include <glib/gstdio.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #define N_SPEED 16u        /* steps that speed and time left are told from */
 #define METHOD_COST 4.0    /* of a METHOD step, in LOCAL ones, before one was made */
+#define N_MARK 1024u       /* bytes of a tensor that its model is known by */
 #define N_CURVE_WINDOW 16u /* steps that a point of the drawn curve is the mean of, at most */
 
 typedef struct {
@@ -26,6 +29,7 @@ typedef struct {
   GArray *points; /* of KsTrainPoint */
   cJSON *settings;
   gint64 begin_us, saved_us;
+  gboolean cannot_save;
 } Run;
 
 static bool
@@ -139,9 +143,10 @@ static gboolean
 save (Run *run, GError **error)
 {
   run->saved_us = g_get_monotonic_time ();
-  if (!ks_train_state_write (run->options->state_path, run->settings, run->points, run->trainer,
-                             error) ||
-      !write_gate (run, error) || !write_curve (run, error))
+  run->cannot_save = !ks_train_state_write (run->options->state_path, run->settings, run->points,
+                                            run->trainer, error) ||
+                     !write_gate (run, error) || !write_curve (run, error);
+  if (run->cannot_save)
     return FALSE;
   if (run->options->on_checkpoint != NULL)
     run->options->on_checkpoint (run->options->user, ks_trainer_get_step (run->trainer));
@@ -250,7 +255,8 @@ make_step (Run *run, GError **error)
   return TRUE;
 }
 
-/* What is there when it ends early is kept; a failure to keep it is told with the reason. */
+/* What is there when it ends early is kept, whatever the reason: a step that fails changes nothing.
+ * A failure to keep it is told in place of a stop that was asked for. */
 static gboolean
 run_steps (Run *run, gboolean *out_finished, GError **error)
 {
@@ -273,10 +279,10 @@ run_steps (Run *run, gboolean *out_finished, GError **error)
   *out_finished = ok && ks_trainer_get_step (run->trainer) == n_step;
   if (ok)
     return save (run, error);
-  if (ks_trainer_get_step (run->trainer) > begin && ks_error_is_cancelled (*error)) {
+  if (ks_trainer_get_step (run->trainer) > begin && !run->cannot_save) {
     g_autoptr (GError) local = NULL;
 
-    if (!save (run, &local)) {
+    if (!save (run, &local) && ks_error_is_cancelled (*error)) {
       g_clear_error (error);
       g_propagate_error (error, g_steal_pointer (&local));
     }
@@ -304,14 +310,53 @@ check_memory (const Run *run, GError **error)
   return FALSE;
 }
 
+/* What cannot be written is told before anything is computed. */
+static gboolean
+check_place (const char *path, GError **error)
+{
+  g_autofree char *folder = path != NULL ? g_path_get_dirname (path) : NULL;
+  const char *why = NULL;
+
+  if (path == NULL)
+    return TRUE;
+  if (g_file_test (path, G_FILE_TEST_IS_DIR))
+    why = "it is a folder";
+  else if (!g_file_test (folder, G_FILE_TEST_IS_DIR))
+    why = "its folder does not exist";
+  else if (g_access (folder, W_OK) != 0)
+    why = "its folder may not be written to";
+  if (why != NULL)
+    g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED, "cannot write %s: %s", path, why);
+  return why == NULL;
+}
+
+/* Tells models of one shape apart: names and sizes of all tensors, and the first bytes of each. */
+static char *
+make_model_mark (const ks_gguf *gguf)
+{
+  g_autoptr (GChecksum) sum = g_checksum_new (G_CHECKSUM_SHA256);
+
+  for (gsize i = 0; i < ks_gguf_get_n_tensors (gguf); i++) {
+    const ks_gguf_tensor *tensor = ks_gguf_get_tensor (gguf, i);
+    g_autofree char *facts = g_strdup_printf ("%s %d %" G_GSIZE_FORMAT "\n", tensor->name,
+                                              (int)tensor->dtype, (gsize)tensor->n_bytes);
+
+    g_checksum_update (sum, (const guchar *)facts, -1);
+    g_checksum_update (sum, tensor->data, (gssize)MIN (tensor->n_bytes, N_MARK));
+  }
+  return g_strdup (g_checksum_get_string (sum));
+}
+
 static cJSON *
 describe (const Run *run)
 {
   cJSON *settings = ks_train_state_describe (&run->options->train);
   g_autofree char *mark = ks_train_data_make_mark (run->data);
+  g_autofree char *model = make_model_mark (ks_model_get_gguf (run->setup->model));
 
   cJSON_AddNumberToObject (settings, "prompt_weight", run->options->prompt_weight);
   cJSON_AddStringToObject (settings, "data", mark);
+  cJSON_AddStringToObject (settings, "model", model);
   return settings;
 }
 
@@ -321,7 +366,8 @@ start (Run *run, GError **error)
   const KsTrainRunOptions *options = run->options;
   ks_error err = {0};
 
-  if (!check_memory (run, error) ||
+  if (!check_place (options->out_path, error) || !check_place (options->state_path, error) ||
+      !check_place (options->curve_path, error) || !check_memory (run, error) ||
       !ks_error_check (ks_trainer_new (run->setup->alloc, run->setup->model, run->setup->gate,
                                        &options->train, &run->trainer, &err),
                        &err, error))

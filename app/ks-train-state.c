@@ -117,11 +117,13 @@ ks_train_state_write (const char *path, const cJSON *settings, const GArray *poi
 
   if (stream == NULL)
     return FALSE;
-  if (write_parts (&sink, settings, points, trainer))
-    return g_output_stream_close (sink.stream, NULL, error);
+  if (write_parts (&sink, settings, points, trainer) &&
+      g_output_stream_close (sink.stream, NULL, &local))
+    return TRUE;
   /* Closed as cancelled, the file that was there stays. */
   g_cancellable_cancel (given_up);
   g_output_stream_close (sink.stream, given_up, NULL);
+  g_prefix_error (&local, "cannot write the checkpoint %s: ", path);
   g_propagate_error (error, g_steal_pointer (&local));
   return FALSE;
 }
@@ -167,7 +169,8 @@ refuse_damaged (const char *path, GError **error)
   return FALSE;
 }
 
-/* The first setting that differs, or NULL. */
+/* The first setting that differs, or NULL.  Checkpoints of earlier versions do
+ * not name the model. */
 static const char *
 find_difference (const cJSON *now, const cJSON *then)
 {
@@ -177,6 +180,8 @@ find_difference (const cJSON *now, const cJSON *then)
   {
     const cJSON *other = cJSON_GetObjectItemCaseSensitive (then, item->string);
 
+    if (other == NULL && strcmp (item->string, "model") == 0)
+      continue;
     if (other == NULL || !cJSON_Compare (item, other, TRUE))
       return item->string;
   }
@@ -228,8 +233,10 @@ ks_train_state_read (const char *path, const cJSON *settings, GArray *points, ks
   if (!take_u32 (&rest, MAX_POINTS, &n_point) ||
       !take (&rest, n_point * sizeof (KsTrainPoint), &bytes))
     return refuse_damaged (path, error);
-  if (!ks_error_check (ks_trainer_load (trainer, rest.at, rest.n, &err), &err, error))
+  if (!ks_error_check (ks_trainer_load (trainer, rest.at, rest.n, &err), &err, error)) {
+    g_prefix_error (error, "the checkpoint %s cannot be used (--fresh starts again): ", path);
     return FALSE;
+  }
   if (n_point > 0)
     g_array_append_vals (points, bytes, n_point);
   return TRUE;

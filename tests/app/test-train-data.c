@@ -11,6 +11,7 @@
 #include <glib/gstdio.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct {
   ks_alloc *alloc;
@@ -256,6 +257,23 @@ test_refusals (Fixture *f, gconstpointer user)
                  "\"image\": \"x.png\"}]}]}\n",
                  "not the user's");
   check_refused (f, "e.jsonl", "[1]\n", "no JSON object");
+  check_refused (f, "f.jsonl", "{\"text\": \"a\"} and more\n", "no JSON object");
+  check_refused (f, "g.jsonl", "{\"text\": \"a\\u0000b\"}\n", "\\u0000");
+  check_refused (f, "h.jsonl", "{\"text\": \"a\"}\n{\"text\": \"\xff\"}\n",
+                 "line 2: it is no UTF-8");
+  check_refused (f, "i.jsonl",
+                 "{\"image\": [\"x.png\", \"y.png\"], \"conversations\": [{\"from\": \"human\", "
+                 "\"value\": \"<image>\"}]}\n",
+                 "stands nowhere");
+  check_refused (f, "j.jsonl",
+                 "{\"image\": 3, \"conversations\": [{\"from\": \"human\", \"value\": "
+                 "\"<image>\"}]}\n",
+                 "neither a name");
+  check_refused (
+      f, "k.jsonl",
+      "{\"text\": \"a\"}\n\n{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": "
+      "\"image\", \"image\": \"gone.png\"}]}]}\n",
+      "line 3: there is no picture gone.png");
   g_assert_null (ks_train_data_make (none, &f->encoder, 0, &error));
   g_assert_error (error, KS_APP_ERROR, KS_APP_ERROR_USAGE);
 }
@@ -293,6 +311,59 @@ test_jsonl (void)
   g_assert_cmpstr (text, ==, "words");
 }
 
+/* What editors and other tools leave in such files is no mistake: a mark in front, blank lines,
+ * ends as Windows has them, fields that are empty because others have them. */
+static void
+test_tolerance (Fixture *f, gconstpointer user)
+{
+  static const char parts[] =
+      "{\"images\": null, \"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"text\", "
+      "\"text\": \"See\", \"image\": null}, {\"type\": \"image\", \"text\": \"\", \"image\": "
+      "\"a.png\"}]}]}";
+  static const char list[] = "{\"images\": [\"a.png\"], \"messages\": [{\"role\": \"user\", "
+                             "\"content\": \"So: <image>\"}]}";
+  g_autoptr (KsTrainData) data = make_data (256, 256, 0);
+  g_autofree char *path = write_file (
+      f, "a.jsonl", "\xef\xbb\xbf{\"text\": \"one \\\\u0000\"}\r\n  \r\n{\"text\": \"two\"}");
+  g_autofree char *words = write_file (f, "b.txt", "\xef\xbb\xbfwords");
+  g_autofree char *text = NULL;
+  g_autoptr (GError) error = NULL;
+  g_autoptr (KsTrainChat) a = ks_train_jsonl_parse (parts, strlen (parts), NULL, &text, NULL);
+  g_autoptr (KsTrainChat) b = ks_train_jsonl_parse (list, strlen (list), NULL, &text, NULL);
+
+  g_assert_true (ks_train_data_add_path (data, path, &error));
+  g_assert_no_error (error);
+  g_assert_true (ks_train_data_add_path (data, words, &error));
+  g_assert_cmpuint (ks_train_data_get_n_items (data), ==, 3);
+  g_assert_cmpstr (get_message (a, 0)->text, ==, "See");
+  g_assert_cmpuint (get_message (a, 0)->pictures->len, ==, 1);
+  g_assert_cmpstr (get_message (b, 0)->text, ==, "So: ");
+  g_assert_cmpuint (get_message (b, 0)->pictures->len, ==, 1);
+}
+
+/* A file that is cut while it is trained on is told by name; nothing is made of its zeros. */
+static void
+test_cut_file (Fixture *f, gconstpointer user)
+{
+  g_autoptr (KsTrainData) data = make_data (256, 256, 0);
+  g_autoptr (GString) text = g_string_new (NULL);
+  g_autofree char *path = NULL;
+  g_autoptr (GError) error = NULL;
+  g_autoptr (KsTrainSequence) before = NULL, after = NULL;
+
+  for (guint i = 0; i < 4000; i++)
+    g_string_append_printf (text, "Line %u of it.\n\n", i);
+  path = write_file (f, "a.txt", text->str);
+  g_assert_true (ks_train_data_add_path (data, path, NULL));
+  before = ks_train_data_make (data, &f->encoder, 0, &error);
+  g_assert_no_error (error);
+  g_assert_cmpint (truncate (path, 10), ==, 0);
+  after = ks_train_data_make (data, &f->encoder, 1, &error);
+  g_assert_null (after);
+  g_assert_error (error, KS_ENGINE_ERROR, KS_ERR_IO);
+  g_assert_nonnull (strstr (error->message, "a.txt became shorter"));
+}
+
 /* A blind model refuses pictures, and says what it needs. */
 static void
 test_blind (Fixture *f, gconstpointer user)
@@ -320,6 +391,8 @@ main (int argc, char **argv)
   g_test_add ("/train-data/mark", Fixture, NULL, set_up, test_mark, tear_down);
   g_test_add ("/train-data/refusals", Fixture, NULL, set_up, test_refusals, tear_down);
   g_test_add_func ("/train-data/jsonl", test_jsonl);
+  g_test_add ("/train-data/tolerance", Fixture, NULL, set_up, test_tolerance, tear_down);
+  g_test_add ("/train-data/cut-file", Fixture, NULL, set_up, test_cut_file, tear_down);
   g_test_add ("/train-data/blind", Fixture, NULL, set_up, test_blind, tear_down);
   return g_test_run ();
 }

@@ -7,9 +7,12 @@ Usage: test-train.py PROGRAM CASES.  Prints TAP.
 # SPDX-License-Identifier: GPL-3.0-or-later
 import json
 import os
+import resource
+import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import clilib
 from clilib import CASES, ENV, HOME, MODEL, PROGRAM, check, expect, expect_failure, run, write
@@ -80,6 +83,68 @@ def another_run_does_not_go_on():
 
 
 @check
+def a_stop_at_any_time_costs_nothing():
+    """While the model is loaded, between steps, while a checkpoint is written: the same gate comes out."""
+    more = ["--local-steps", "60", "--steps", "40", "--print-every", "1", "--checkpoint-minutes", "0.01"]
+    code, _, err = train("calm.safetensors", *more)
+    expect(code == 0, err)
+    for i in range(12):
+        program = subprocess.Popen([PROGRAM, "train", "gates", *SMALL, "--out", out("hurt.safetensors"), *more],
+                                   env=ENV, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        time.sleep(0.01 * 1.5 ** i)
+        program.send_signal(signal.SIGINT)
+        _, err = program.communicate(timeout=60)
+        expect(program.returncode in (0, 130, -signal.SIGINT), f"stop {i}: exit {program.returncode}: {err}")
+    code, _, err = train("hurt.safetensors", *more)
+    expect(code == 0, err)
+    expect(read(out("hurt.safetensors")) == read(out("calm.safetensors")), "not the same gate")
+    left = [name for name in os.listdir(HOME.name) if "hurt" in name]
+    expect(sorted(left) == ["hurt.safetensors", "hurt.state", "hurt.svg"], f"left behind: {left}")
+
+
+def no_room():
+    """As a full disk has it: writing behind 20,000 bytes of a file fails."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+
+
+@check
+def a_full_disk_is_told_and_the_last_checkpoint_stays():
+    more = ["--local-steps", "6", "--steps", "3", "--stop-minutes", "0.0001"]
+    expect(train("full.safetensors", *more)[0] == 0, "the first step")
+    before = {name: read(out(name)) for name in ("full.safetensors", "full.state")}
+    expect_failure(1, ["train", "gates", *SMALL, "--out", out("full.safetensors"), *more], "full.state", "cannot write",
+                   preexec_fn=no_room)
+    expect({name: read(out(name)) for name in before} == before, "what was there is gone")
+    left = [name for name in os.listdir(HOME.name) if "full" in name]
+    expect(sorted(left) == ["full.safetensors", "full.state", "full.svg"], f"left behind: {left}")
+    expect(train("full.safetensors", *more[:4])[0] == 0, "it goes on")
+
+
+@check
+def a_checkpoint_of_another_model_is_refused():
+    """Also where only its numbers differ: every shape is the same."""
+    with open(MODEL, "rb") as file:
+        data = bytearray(file.read())
+    for i in range(len(data) // 2, len(data), 4096):
+        data[i] ^= 1
+    other = write("other.gguf", bytes(data))
+    more = ["--local-steps", "2", "--steps", "0"]
+    expect(train("m.safetensors", *more)[0] == 0, "trained")
+    args = ["train", "gates", *SMALL, "--out", out("m.safetensors"), *more]
+    args[args.index(MODEL)] = other
+    expect_failure(2, args, "model", "--fresh")
+    args[args.index(other)] = os.path.join(CASES, "qwen2", "model.gguf")
+    expect_failure(2, args, "model", "--fresh")
+    state = read(out("m.state"))
+    for damaged, code in ((b"", 1), (b"KSTRAIN1", 1), (state[:40], 1), (state[:-1], 1), (state + b"x", 1),
+                          (state[:-200] + bytes([state[-200] ^ 1]) + state[-199:], 1), (b"\xff" * len(state), 1),
+                          (b"KSTRAIN1" + b"\xff" * 100, 1)):
+        write("m.state", damaged)
+        expect_failure(code, ["train", "gates", *SMALL, "--out", out("m.safetensors"), *more], "m.state", "--fresh")
+
+
+@check
 def memory_is_told_and_bounded():
     code, text, err = train("c.safetensors", "--local-steps", "1", "--steps", "0")
     expect(code == 0 and "memory beside the model:" in text, text + err)
@@ -107,6 +172,19 @@ def pictures_are_seen_by_every_family():
         expect(code == 0, f"{family}: {err}")
         rows = [json.loads(line) for line in text.splitlines()]
         expect(len(rows) == 3 and rows[2]["next_token"] > 0, f"{family}: {text}")
+        if family == "idefics3":  # another picture is another answer; a gate of pictures answers to pictures
+            shutil.copy(os.path.join(CASES, family, "img1.png"), out("other.png"))
+            write("other.jsonl", json.dumps(chat).replace(image, "other.png").encode())
+            args[args.index(data)] = out("other.jsonl")
+            code, text, err = run(*args, "--local-steps", "1", "--steps", "2", "--json", "--print-every", "1", "--out",
+                                  out("other.safetensors"))
+            expect(code == 0, err)
+            expect(json.loads(text.splitlines()[1])["next_token"] != rows[1]["next_token"], "it is not looked at")
+            code, _, err = run("ask", "--model", os.path.join(CASES, base, "model.gguf"), "--mmproj",
+                               os.path.join(CASES, family, "mmproj.gguf"), "--gate", out("other.safetensors"),
+                               "--entries", "48", "--policy", "dbtrimkv", "--attach", image, "--max-tokens", "2",
+                               "Who?")
+            expect(code == 0, err)
     expect_failure(2, ["train", "gates", "--model", MODEL, "--data", out("idefics3.jsonl"), "--recall-share", "0",
                        "--local-steps", "1", "--steps", "0", "--tokens", "512", "--out", out("x.safetensors")],
                    "--mmproj")
@@ -128,6 +206,61 @@ def stored_sessions_are_data():
 def data_can_be_looked_at():
     code, text, err = run("train", "gates", *SMALL, "--show", "6", "--tokens", "512", "--recall-share", "1")
     expect(code == 0 and text.count("=== sequence") >= 6 and "[[" in text, text + err)
+
+
+@check
+def a_picture_that_cannot_be_used_is_told():
+    """One that is missing at once, with its line; one that is none when its turn comes, and what was learnt stays."""
+    eyes = ["--model", os.path.join(CASES, "idefics3", "model.gguf"), "--mmproj",
+            os.path.join(CASES, "idefics3", "mmproj.gguf"), "--tokens", "512", "--width", "4", "--threads", "1"]
+    def line(name):
+        return json.dumps({"messages": [{"role": "user", "content": [{"type": "image", "image": name}]},
+                                        {"role": "assistant", "content": "A box."}]}).encode() + b"\n"
+    shutil.copy(os.path.join(CASES, "idefics3", "img0.png"), out("there.png"))
+    data = write("gone.jsonl", line("there.png") + line("gone.png"))
+    expect_failure(1, ["train", "gates", *eyes, "--data", data, "--out", out("g.safetensors")], "line 2", "gone.png")
+    write("fake.png", b"no picture at all")
+    data = write("fake.jsonl", line("fake.png") + b'{"text": "A few words that stand for themselves."}\n' * 30)
+    code, _, err = run("train", "gates", *eyes, "--data", data, "--out", out("g.safetensors"), "--recall-share", "0",
+                       "--local-steps", "400", "--steps", "0")
+    expect(code != 0 and "fake.png" in err and err.count("\n") == 1, f"exit {code}: {err}")
+
+
+@check
+def data_without_a_word_are_told():
+    os.makedirs(out("nothing/below"), exist_ok=True)
+    write("nothing/below/picture.bin", b"\0" * 100)
+    write("nothing/empty.txt", b"")
+    small = [word for word in SMALL if word not in ("--data", TEXT)]
+    expect_failure(2, ["train", "gates", *small, "--data", out("nothing"), "--out", out("n.safetensors")], "no text")
+    for text in (b"x", b" \n\n ", b"\xff\xfe\xff"):
+        data = write("tiny.txt", text)
+        code, _, err = run("train", "gates", *small, "--data", data, "--out", out("n.safetensors"), "--recall-share",
+                           "0", "--local-steps", "1", "--steps", "1", "--fresh")
+        expect(code in (0, 4) and err.count("\n") == (code != 0), f"{text}: exit {code}: {err}")
+        code, _, err = run("train", "gates", *small, "--data", data, "--out", out("n.safetensors"), "--fresh",
+                           "--local-steps", "2", "--steps", "1", "--recall-share", "1")
+        expect(code == 0, f"{text}: exit {code}: {err}")
+    write("nul.txt", b"words\0words")
+    expect_failure(4, ["train", "gates", *small, "--data", out("nul.txt"), "--out", out("n.safetensors")], "no text")
+
+
+@check
+def hostile_settings_are_refused():
+    for setting, value in (("--rate", "nan"), ("--rate", "-1"), ("--local-rate", "inf"), ("--clip", "nan"),
+                           ("--beta2", "1"), ("--beta1", "-0.1"), ("--eps", "0"), ("--bias", "nan"), ("--tokens", "1"),
+                           ("--tokens", "999999999"), ("--width", "0"), ("--entries", "0"), ("--recall-share", "nan"),
+                           ("--recall-share", "1.5"), ("--checkpoint-minutes", "nan"), ("--stop-minutes", "inf"),
+                           ("--weight-decay", "-1"), ("--kl-weight", "nan"), ("--capacity-weight", "inf"),
+                           ("--local-steps", "-1"), ("--print-every", "0"), ("--max-memory", "much"),
+                           ("--min-tokens", "97")):
+        expect_failure(2, ["train", "gates", *SMALL, "--out", out("h.safetensors"), f"{setting}={value}"])
+    os.makedirs(out("folder.safetensors"), exist_ok=True)
+    for place, word in ((out("folder.safetensors"), "folder"), (out("none/h.safetensors"), "does not exist")):
+        expect_failure(1, ["train", "gates", *SMALL, "--out", place], "cannot write", word)
+    expect_failure(1, ["train", "gates", *SMALL, "--out", out("h.safetensors"), "--curve", out("none/c.svg")],
+                   "cannot write")
+    expect(not [name for name in os.listdir(HOME.name) if name.startswith("h.")], "something was written")
 
 
 @check

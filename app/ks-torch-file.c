@@ -117,7 +117,7 @@ read_member (Reader *r, struct archive *zip, const char *what, guint64 n_wanted,
 
 /* --- data.pkl --- */
 
-/* data.pkl in a folder at the top, whatever its name. */
+/* data.pkl in a folder at the top, whatever its name; two would leave open which one counts. */
 static gboolean
 find_pickle (Reader *r, struct archive *zip, const char *name, gboolean *out_ok)
 {
@@ -129,13 +129,17 @@ find_pickle (Reader *r, struct archive *zip, const char *name, gboolean *out_ok)
   if (slash == NULL || slash == name || n - (gsize)(slash - name) != n_ending ||
       strcmp (slash, PICKLE_ENDING) != 0)
     return TRUE;
+  if (r->tensors != NULL) {
+    *out_ok = fail (r, KS_ERR_FORMAT, "the archive holds two lists of tensors (data.pkl)");
+    return FALSE;
+  }
   r->folder = g_strndup (name, (gsize)(slash - name) + 1);
   pickle = read_member (r, zip, "the list of tensors (data.pkl)", G_MAXUINT64, KS_TORCH_MAX_PICKLE,
                         &n_pickle);
   r->tensors = pickle != NULL ? ks_torch_pickle_read (pickle, n_pickle, r->error) : NULL;
   g_free (pickle);
   *out_ok = r->tensors != NULL;
-  return FALSE;
+  return *out_ok;
 }
 
 /* --- elements --- */
@@ -203,8 +207,13 @@ find_elements (Reader *r, struct archive *zip, const char *name, gboolean *out_o
     const guint64 n_bytes = tensor->n_storage * get_elem_bytes (tensor);
     gsize n;
 
-    if (array->data != NULL || strcmp (name + n_folder + 5, tensor->storage) != 0)
+    if (strcmp (name + n_folder + 5, tensor->storage) != 0)
       continue;
+    if (array->data != NULL) {
+      *out_ok =
+          fail (r, KS_ERR_FORMAT, "the archive holds the data of tensor %s twice", tensor->name);
+      break;
+    }
     if (bytes == NULL) {
       n_storage = n_bytes;
       bytes = read_member (r, zip, tensor->name, n_bytes, 0, &n);
@@ -235,21 +244,31 @@ check_byte_order (Reader *r, struct archive *zip, const char *name, gboolean *ou
   return FALSE;
 }
 
+/* How many went. */
+static guint
+drop_others (GPtrArray *tensors, KsTorchWants wants)
+{
+  guint n = 0, n_all = tensors->len;
+
+  for (guint i = 0; i < n_all; i++) {
+    KsTorchTensor *tensor = g_ptr_array_index (tensors, i);
+
+    if (wants (tensor->name)) { /* changes places with the first that goes */
+      g_ptr_array_index (tensors, i) = g_ptr_array_index (tensors, n);
+      g_ptr_array_index (tensors, n++) = tensor;
+    }
+  }
+  g_ptr_array_set_size (tensors, (int)n);
+  return n_all - n;
+}
+
 /* Drops what is not wanted and makes an empty array for each of the others. */
 static gboolean
 choose (Reader *r, KsTorchWants wants, guint *out_n_other)
 {
   guint64 total = 0, n_byte = 0;
 
-  *out_n_other = 0;
-  for (guint i = r->tensors->len; i > 0; i--) {
-    const KsTorchTensor *tensor = g_ptr_array_index (r->tensors, i - 1);
-
-    if (!wants (tensor->name)) {
-      g_ptr_array_remove_index (r->tensors, i - 1);
-      *out_n_other += 1;
-    }
-  }
+  *out_n_other = drop_others (r->tensors, wants);
   if (r->tensors->len > MAX_TENSORS)
     return fail (r, KS_ERR_UNSUPPORTED, "the file has more than %u tensors of a gate", MAX_TENSORS);
   r->arrays = g_ptr_array_new_with_free_func ((GDestroyNotify)ks_torch_array_free);
@@ -264,7 +283,9 @@ choose (Reader *r, KsTorchWants wants, guint *out_n_other)
     array->n_dims = tensor->n_dims;
     memcpy (array->shape, tensor->shape, sizeof array->shape);
     for (guint d = 0; d < tensor->n_dims && n <= KS_TORCH_MAX_ELEMS; d++)
-      n *= tensor->shape[d]; /* at most 2^29 times 2^32 */
+      n *= tensor->shape[d];   /* at most 2^29 times 2^32 */
+    if (n > tensor->n_storage) /* by steps of 0 or steps that cross */
+      return fail (r, KS_ERR_FORMAT, "tensor %s has more elements than its data", tensor->name);
     total += n <= KS_TORCH_MAX_ELEMS ? n : KS_TORCH_MAX_ELEMS + 1;
     n_byte = MAX (n_byte, tensor->n_storage);
     if (total > KS_TORCH_MAX_ELEMS || n_byte > KS_TORCH_MAX_ELEMS)

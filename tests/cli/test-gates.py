@@ -6,10 +6,12 @@ Usage: test-gates.py PROGRAM CASES.  Prints TAP.  Every check states a promise.
 """
 # SPDX-License-Identifier: GPL-3.0-or-later
 import collections
+import io
 import json
 import os
 import shutil
 import struct
+import warnings
 import zipfile
 
 import torchfile as torch
@@ -68,6 +70,15 @@ def expect_refusal(code, source, *words, model=MODEL):
 
 def refuse_bytes(code, data, *words):
     expect_refusal(code, write("hostile.pth", data), *words)
+
+
+def with_member(data, name, content):
+    """An archive with one more member, whether or not there is one of that name."""
+    buffer = io.BytesIO(data)
+    with warnings.catch_warnings(), zipfile.ZipFile(buffer, "a") as file:
+        warnings.simplefilter("ignore")
+        file.writestr(name, content)
+    return buffer.getvalue()
 
 
 def near(got, want, relative):
@@ -251,9 +262,17 @@ def damaged_lists_of_tensors_are_refused():
             (torch.tensor("../0", "F32", [4]), ["damaged"])):
         refuse_bytes(1, torch.archive(torch.dump({name: call}), {"0": bytes(16)}), *words)
     refuse_bytes(4, torch.archive(torch.dump({name: torch.tensor("0", "F32", [1] * 5)}), {}), "5 dimensions")
-    # The same elements again and again: what they would take in memory is counted before it is taken.
-    many = {f"model.layers.{i}{MIDDLE}bias": torch.tensor("0", "F32", [1 << 28], 1, 0, (0,)) for i in range(3)}
+    # The same elements again and again, by steps of 0 or rows that overlap.
+    for shape, stored, steps in (([1 << 28], 1, (0,)), ([4, 4], 10, (2, 1))):
+        call = torch.tensor("0", "F32", shape, stored, 0, steps)
+        refuse_bytes(1, torch.archive(torch.dump({name: call}), {"0": bytes(4 * stored)}), "more elements than")
+    # What they would take in memory is counted before it is taken.
+    many = {f"model.layers.{i}{MIDDLE}bias": torch.tensor("0", "F32", [1 << 28], 1 << 28) for i in range(3)}
     refuse_bytes(4, torch.archive(torch.dump(many), {"0": bytes(4)}), "2 GiB")
+    # A kind of numbers that no gate has.
+    for kind in ("LongStorage", "DoubleStorage", "UntypedStorage"):
+        call = torch.Call(torch.Name("torch._utils", "_rebuild_tensor_v2"), torch.Name("torch", kind))
+        refuse_bytes(4, torch.archive(torch.dump({name: call}), {"0": bytes(16)}), kind, "nothing is run")
 
 
 @check
@@ -264,6 +283,15 @@ def damaged_archives_are_refused():
     refuse_bytes(1, torch.archive(torch.dump(call), {"0": bytes(20)}), "another length")
     refuse_bytes(4, torch.archive(torch.dump(call), {"0": bytes(16)}, order="big"), "largest byte first")
     refuse_bytes(4, torch.archive(b"", {}, folder="a/b"), "no data.pkl")
+    good = torch.archive(torch.dump(call), {"0": bytes(16)})
+    refuse_bytes(1, with_member(good, "other/data.pkl", torch.dump(call)), "two lists")
+    with zipfile.ZipFile(io.BytesIO(good)) as file:
+        list_name = next(name for name in file.namelist() if name.endswith("/data.pkl"))
+    refuse_bytes(1, with_member(good, list_name, b"\x80\x02}."), "two lists")
+    refuse_bytes(1, with_member(good, list_name.replace("data.pkl", "data/0"), bytes(16)), "twice")
+    for n in range(0, len(good), 7):  # cut anywhere: one sentence, and nothing else
+        code, _, err = run("gates", "inspect", write("cut.pth", good[:n]))
+        expect(code in (1, 4) and err.count("\n") == 1 and "keepsake-cli: " in err, f"{n} bytes: {code} {err}")
     refuse_bytes(1, b"PK\3\4 not a zip", "damaged")
     refuse_bytes(4, b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.", "before 1.6")
     refuse_bytes(1, b"plain text", "safetensors")

@@ -3,6 +3,7 @@
  * that the target can be moved in the middle of an answer. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/cli-answer.h"
+#include "app/cli-pin.h"
 #include "app/cli-session.h"
 #include "app/cli-sessions.h"
 #include "app/ks-error.h"
@@ -41,6 +42,8 @@ static const char commands_help[] =
     "/kv-budget SIZE   memory for keys and values only\n"
     "/entries M        the same as entries in each stream\n"
     "/policy NAME      what to keep\n"
+    "/pin TURN [FILE]  keep a turn, or a file's pictures in it, whatever else is let go\n"
+    "/unpin TURN [FILE]  let it fade again\n"
     "/stats            what is kept, and how much memory it takes\n"
     "/help             this list\n"
     "/quit             end\n";
@@ -232,6 +235,20 @@ run_session_command (Chat *chat, const char *word, const char *rest)
   return TRUE;
 }
 
+/* FALSE: word is neither of them. */
+static gboolean
+run_pin_command (Chat *chat, const char *word, const char *rest)
+{
+  g_autoptr (GError) error = NULL;
+  gboolean pinned = g_str_equal (word, "/pin");
+
+  if (!pinned && !g_str_equal (word, "/unpin"))
+    return FALSE;
+  if (!cli_talk_pin (&chat->talk, rest, pinned, &error))
+    cli_print_error ("%s", error->message);
+  return TRUE;
+}
+
 static void
 attach (Chat *chat, const char *path, gboolean is_image)
 {
@@ -252,7 +269,7 @@ run_line (Chat *chat, const char *line)
   const char *rest = parts[0] != NULL && parts[1] != NULL ? g_strstrip (parts[1]) : "";
 
   if (line[0] == '\0' || run_request (chat, word, line) || run_memory_command (chat, word, rest) ||
-      run_session_command (chat, word, rest))
+      run_session_command (chat, word, rest) || run_pin_command (chat, word, rest))
     return;
   if (g_str_equal (word, "/quit"))
     chat->quit = TRUE;

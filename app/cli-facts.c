@@ -133,6 +133,26 @@ add_pictures (cJSON *json, const KsMemoryStats *stats, const GArray *numbers)
   cJSON_AddNumberToObject (json, "pictures_from_disk", stats->pictures.n_disk);
 }
 
+/* What stays whatever else is let go. */
+static void
+add_pins (cJSON *json, const KsMemoryStats *stats, const GArray *numbers)
+{
+  cJSON *rows = cJSON_AddArrayToObject (json, "pinned");
+
+  for (guint i = 0; stats->pins != NULL && i < stats->pins->len; i++) {
+    const KsPin *pin = g_ptr_array_index (stats->pins, i);
+    cJSON *row;
+
+    if (pin->refused)
+      continue;
+    row = cJSON_CreateObject ();
+    cJSON_AddItemToArray (rows, row);
+    cJSON_AddNumberToObject (row, "turn", cli_get_turn_number (numbers, pin->turn));
+    if (pin->hash != NULL)
+      cJSON_AddStringToObject (row, "file", pin->hash);
+  }
+}
+
 cJSON *
 cli_make_memory_json (const KsMemoryStats *stats, const GArray *numbers)
 {
@@ -167,6 +187,7 @@ cli_make_memory_json (const KsMemoryStats *stats, const GArray *numbers)
     cJSON_AddNumberToObject (json, values[i].name, values[i].value);
   add_entry_counts (json, &stats->kv);
   add_pictures (json, stats, numbers);
+  add_pins (json, stats, numbers);
   return json;
 }
 

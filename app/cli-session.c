@@ -393,6 +393,59 @@ cli_session_stop (CliSession *self)
   ks_chat_stop (self->chat);
 }
 
+/* The message that a turn begins with. (transfer full) */
+static KsMessage *
+find_turn (CliSession *self, guint turn)
+{
+  GListModel *messages = ks_chat_get_messages (self->chat);
+
+  for (guint i = 0; i < g_list_model_get_n_items (messages); i++) {
+    g_autoptr (KsMessage) message = g_list_model_get_item (messages, i);
+
+    if (ks_message_get_role (message) == KS_MESSAGE_USER && turn-- == 0)
+      return g_steal_pointer (&message);
+  }
+  return NULL;
+}
+
+/* Borrowed from the message; NULL when it has no such file. */
+static const char *
+find_file (KsMessage *message, const char *name)
+{
+  GListModel *files = ks_message_get_attachments (message);
+
+  for (guint i = 0; i < g_list_model_get_n_items (files); i++) {
+    g_autoptr (KsAttachment) file = g_list_model_get_item (files, i);
+
+    if (g_strcmp0 (ks_attachment_get_name (file), name) == 0)
+      return ks_attachment_get_hash (file);
+  }
+  return NULL;
+}
+
+static void
+pinned_cb (GObject *source, GAsyncResult *result, gpointer user_data)
+{
+  g_set_object ((GAsyncResult **)user_data, result);
+}
+
+gboolean
+cli_session_pin (CliSession *self, guint turn, const char *name, gboolean pinned, GError **error)
+{
+  g_autoptr (KsMessage) message = find_turn (self, turn);
+  g_autoptr (GAsyncResult) result = NULL;
+  const char *hash = message != NULL && name != NULL ? find_file (message, name) : NULL;
+
+  if (message == NULL)
+    return refuse (error, "the session has no such turn");
+  if (name != NULL && hash == NULL)
+    return refuse (error, "there is no file of that name in that turn");
+  ks_chat_pin_async (self->chat, message, hash, pinned, pinned_cb, &result);
+  while (result == NULL)
+    g_main_context_iteration (NULL, TRUE);
+  return ks_chat_pin_finish (self->chat, result, NULL, error);
+}
+
 gboolean
 cli_session_can_see (CliSession *self)
 {

@@ -21,6 +21,10 @@ void cli_session_stop (CliSession *self);
 gboolean cli_session_can_see (CliSession *self); /* the model has eyes */
 gboolean cli_session_attach (CliSession *self, const char *path, GError **error);
 
+/* Turns count from 0; name NULL = all of the turn. */
+gboolean cli_session_pin (CliSession *self, guint turn, const char *name, gboolean pinned,
+                          GError **error);
+
 /* "session": {"id", "title", ...} and "message", the answer's number. */
 void cli_session_add_json (CliSession *self, cJSON *json);
 gboolean cli_session_rename (CliSession *self, const char *title, GError **error);

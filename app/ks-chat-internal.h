@@ -1,7 +1,7 @@
 /* ks-chat-internal.h - a chat's parts: ks-chat.c (object, list, branches), ks-chat-run.c (one
  * request from storing to the end of its answer), ks-chat-stream.c (what it writes),
  * ks-chat-store.c (what runs on the writer thread), ks-chat-attach.c (pending attachments),
- * ks-chat-trace.c (what is kept of a picture).
+ * ks-chat-trace.c (what is kept of a picture), ks-chat-pin.c (what is to stay).
  * Threads: main, except where a function says otherwise. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
@@ -26,6 +26,7 @@ typedef struct {
   KsEngineJob *job;
   GPtrArray *texts;  /* KsTurnText to be read again, NULL = in step with the model */
   GArray *reads;     /* KsTurnIds of texts */
+  guint pins;        /* of the turn that is asked: ks_turn_source_hash_pins */
   KsTurnText *asked; /* the message that is answered; NULL for CONTINUE */
   guint n_prompt;
   GPtrArray *pending; /* KsPendingAttachment that were taken for it */
@@ -33,6 +34,7 @@ typedef struct {
 
 typedef struct {
   gint64 user, answer;
+  guint pins; /* that were in force from its first token on */
 } KsTurnIds;
 
 struct _KsChat {

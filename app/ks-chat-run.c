@@ -163,6 +163,7 @@ book_turn (KsChat *self, KsAnswerEnd end)
     return;
   ids.user = self->run.user != NULL ? ks_message_get_id (self->run.user) : 0;
   ids.answer = ks_message_get_id (self->run.answer);
+  ids.pins = self->run.pins;
   g_array_append_val (self->read, ids);
 }
 
@@ -430,7 +431,7 @@ holds_exactly (KsChat *self, GPtrArray *sources)
     const KsTurnSource *source = g_ptr_array_index (sources, i);
     const KsTurnIds *ids = &g_array_index (self->read, KsTurnIds, i);
 
-    if (ids->user != source->user || ids->answer != source->answer)
+    if (ids->user != source->user || ids->answer != source->answer || ids->pins != source->pins)
       return FALSE;
   }
   return TRUE;
@@ -455,7 +456,7 @@ prepare (KsChat *self)
   self->run.reads = g_array_new (FALSE, TRUE, sizeof (KsTurnIds));
   for (guint i = 0; i < sources->len; i++) {
     const KsTurnSource *source = g_ptr_array_index (sources, i);
-    KsTurnIds ids = {.user = source->user, .answer = source->answer};
+    KsTurnIds ids = {.user = source->user, .answer = source->answer, .pins = source->pins};
 
     g_array_append_val (self->run.reads, ids);
     if (ks_turn_source_has_pictures (source))
@@ -465,6 +466,7 @@ prepare (KsChat *self)
   texts->eyes = self->library->eyes;
   if (self->run.kind != KS_RUN_CONTINUE)
     texts->asked = make_asked (self);
+  self->run.pins = texts->asked != NULL ? texts->asked->pins : 0;
   if (!holds_exactly (self, sources)) {
     texts->sources = g_steal_pointer (&sources);
     ks_chat_set_state (self, KS_CHAT_REREADING);

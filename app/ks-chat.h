@@ -97,6 +97,16 @@ KsMemoryView *ks_chat_dup_memory (KsChat *self);
 void ks_chat_trace_picture_async (KsChat *self, guint turn, guint number, GCancellable *cancellable,
                                   GAsyncReadyCallback callback, gpointer user_data);
 KsPictureTrace *ks_chat_trace_picture_finish (KsChat *self, GAsyncResult *result, GError **error);
+/* Keeps the turn that a user's message begins (hash NULL), or the pictures of its file with that
+ * content, in the model's memory whatever else is let go, or lets it fade again; stored with the
+ * session.  Not while it is busy or read-only.  Errors: KS_ERROR_KIND_BUDGET when it does not fit
+ * beside what is pinned already. */
+void ks_chat_pin_async (KsChat *self, KsMessage *message, const char *hash, gboolean pinned,
+                        GAsyncReadyCallback callback, gpointer user_data);
+/* *out_is_whole (may be NULL): FALSE when some of it had been let go already; it comes back with
+ * the next message, for which the session is read again. */
+gboolean ks_chat_pin_finish (KsChat *self, GAsyncResult *result, gboolean *out_is_whole,
+                             GError **error);
 /* Turn (index of KsMemoryView's by_turn) of a message; -1 when the model has not read it. */
 int ks_chat_get_turn (KsChat *self, KsMessage *message);
 

@@ -1,12 +1,14 @@
 /* ks-conversation-core-internal.h - what the parts of a conversation's engine side share:
  * ks-conversation-core.c (requests, answers), ks-conversation-read.c (messages become tokens that
  * are read), ks-conversation-look.c (pictures become embeddings), ks-conversation-keep.c (states
- * are kept and recalled). Threads: engine thread, except what lies under the lock. */
+ * are kept and recalled), ks-conversation-pin.c (what no eviction takes). Threads: engine thread,
+ * except what lies under the lock. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
 #include "app/ks-conversation-core.h"
 #include "app/ks-picture-loader.h"
+#include "app/ks-pin.h"
 #include "app/ks-snapshot-cache.h"
 
 G_BEGIN_DECLS
@@ -51,7 +53,11 @@ struct _KsConversationCore {
   GString *answer_text;  /* of the last answer, as it was shown */
   GBytes *held;          /* that the text stream of a recalled answer held back; or NULL */
   gboolean has_rng, told_scarce;
-  guint64 rng[2]; /* draws of a recalled answer */
+  guint64 rng[2];        /* draws of a recalled answer */
+  GPtrArray *pins;       /* of KsPin: what is wanted of the turns that are read */
+  GPtrArray *shown_pins; /* a copy, replaced when they change; NULL = none */
+  guint32 pin_end;       /* up to where the last turn is pinned, if it is */
+  gboolean told_pins;    /* that not all of them fit */
   GMutex lock;
   KsMemoryStats *shown_stats; /* under lock */
   KsAnswerInfo shown_answer;  /* under lock */
@@ -82,18 +88,36 @@ gboolean ks_core_read_turns (KsConversationCore *core, KsEngine *engine, KsEngin
 /* --- ks-conversation-keep.c --- */
 /* Nothing was read yet: what stands in front of the first message. */
 void ks_core_begin_chain (KsConversationCore *core, const char *system);
-/* Keeps the state, which content stands for; with_logits: an answer can go on or begin there. */
+/* Keeps the state, which content and pins stand for; with_logits: an answer can go on or begin
+ * there. */
 void ks_core_keep (KsConversationCore *core, KsEngineJob *job, const KsTurnHash *content,
                    gboolean with_logits);
-/* In place of what the timeline holds the state that content stands for; FALSE when there is none
- * that can be used, and the timeline is as before, or empty.  pictures (of KsPicture): those that
- * it may hold.  chain is the caller's. */
+/* In place of what the timeline holds the state of n_turn turns that content stands for; FALSE when
+ * there is none that can be used, and the timeline is as before, or empty.  pictures (of
+ * KsPicture): those that it may hold.  chain is the caller's. */
 gboolean ks_core_recall (KsConversationCore *core, KsEngineJob *job, const KsTurnHash *content,
-                         gboolean need_logits, GPtrArray *pictures);
+                         guint n_turn, gboolean need_logits, GPtrArray *pictures);
 /* The longest beginning of turns (at least one) that is kept; how many of them the timeline holds
  * then.  The chain is that of all turns. */
 guint ks_core_recall_turns (KsConversationCore *core, KsEngineJob *job, GPtrArray *turns,
                             GPtrArray *pictures);
+
+/* --- ks-conversation-pin.c --- */
+/* Those of turns from number turn on are wanted no more; takes effect as the turns go. */
+void ks_core_forget_pins (KsConversationCore *core, guint turn);
+/* What is pinned of a turn that will be read as number. */
+void ks_core_want_pins (KsConversationCore *core, guint number, const KsTurnText *turn);
+/* Pins what is wanted of a turn before its n_tok tokens are read; runs: its views among them. */
+void ks_core_pin_turn (KsConversationCore *core, KsEngineJob *job, guint turn, guint32 n_tok,
+                       const KsViewRun *runs, guint n_run);
+/* Anew, in what stands in the timeline. */
+void ks_core_pin_again (KsConversationCore *core, KsEngineJob *job);
+/* Before each token of an answer, and at its end: the pin of its turn grows with it. */
+void ks_core_pin_answer (KsConversationCore *core, KsEngineJob *job);
+void ks_core_end_pin (KsConversationCore *core);
+/* What a state is kept under: its content, and what is pinned in its first n_turn turns. */
+void ks_core_name_state (KsConversationCore *core, const KsTurnHash *content, guint n_turn,
+                         KsTurnHash *out);
 
 /* --- ks-conversation-look.c --- */
 /* Room in the target for a picture that was looked at before; TRUE when its size is not known. */

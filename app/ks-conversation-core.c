@@ -22,6 +22,7 @@ ks_conversation_core_new (void)
   core->runs = ks_core_new_runs ();
   core->seen = g_ptr_array_new ();
   core->answer_text = g_string_new (NULL);
+  core->pins = ks_pin_list_new ();
   return core;
 }
 
@@ -40,6 +41,8 @@ ks_conversation_core_free (KsConversationCore *core)
   g_hash_table_unref (core->told_lost);
   g_array_unref (core->runs);
   g_ptr_array_unref (core->seen);
+  g_ptr_array_unref (core->pins);
+  g_clear_pointer (&core->shown_pins, g_ptr_array_unref);
   g_string_free (core->answer_text, TRUE);
   g_clear_pointer (&core->held, g_bytes_unref);
   g_mutex_clear (&core->lock);
@@ -78,6 +81,7 @@ ks_core_publish (KsConversationCore *core)
       ks_memory_stats_new (core->tl, core->evict.policy, core->setup->sight, core->seen);
   KsMemoryStats *old;
 
+  stats->pins = core->shown_pins != NULL ? g_ptr_array_ref (core->shown_pins) : NULL;
   stats->pixel_bytes = ks_picture_loader_get_held_bytes (core->loader);
   stats->pixel_peak_bytes = ks_picture_loader_get_peak_bytes (core->loader);
   g_mutex_lock (&core->lock);
@@ -236,6 +240,7 @@ generate (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
       break;
     }
     ks_engine_run_urgent (engine);
+    ks_core_pin_answer (core, job);
     if (!ks_core_check_cancelled (job, &local) || !generate_token (core, job, &end, &local))
       break;
     core->answer.answer_s = (double)(g_get_monotonic_time () - begin) / 1e6;
@@ -253,6 +258,7 @@ generate (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
     g_clear_pointer (&core->stream, ks_text_stream_free);
   }
   core->answer.end = core->open_end = end;
+  ks_core_end_pin (core);
   ks_core_publish (core);
   keep_answer (core, job);
   if (local == NULL)
@@ -303,7 +309,7 @@ recall_message (KsConversationCore *core, KsEngineJob *job, const KsTurnText *tu
   g_autoptr (GPtrArray) pictures = ks_core_list_pictures (core, turn);
   gint64 begin = g_get_monotonic_time ();
 
-  if (!ks_core_recall (core, job, &core->asked_hash, TRUE, pictures))
+  if (!ks_core_recall (core, job, &core->asked_hash, core->turn + 1, TRUE, pictures))
     return FALSE;
   core->answer.n_prompt = core->answer_start - core->turn_start;
   core->answer.prompt_s = (double)(g_get_monotonic_time () - begin) / 1e6;
@@ -320,6 +326,8 @@ read_or_recall (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, co
 
   if (seen == 0 || (core->unread && core->turn_start == 0))
     ks_core_begin_chain (core, system);
+  ks_core_forget_pins (core, core->turn);
+  ks_core_want_pins (core, core->turn, turn);
   if (core->has_chain)
     ks_turn_hash_ask (&core->chain, turn, &asked);
   core->asked_hash = asked;
@@ -411,6 +419,7 @@ forget (KsConversationCore *core)
 {
   ks_timeline_reset (core->tl);
   ks_core_cut_runs (core, 0);
+  ks_core_forget_pins (core, 0);
   g_clear_pointer (&core->sampler, ks_sampler_free);
   g_clear_pointer (&core->stream, ks_text_stream_free);
   core->turn = 0;
@@ -468,6 +477,8 @@ ks_conversation_core_restore (KsConversationCore *core, KsEngine *engine, KsEngi
   ks_core_publish (core);
   if (turns->len == 0)
     return TRUE;
+  for (guint i = 0; i < turns->len; i++)
+    ks_core_want_pins (core, i, g_ptr_array_index (turns, i));
   ks_core_begin_chain (core, system);
   n_kept = recall_turns (core, job, turns);
   if (n_kept < turns->len)

@@ -45,6 +45,13 @@ gboolean ks_conversation_core_set_target (KsConversationCore *core, KsEngine *en
 gboolean ks_conversation_core_set_policy (KsConversationCore *core, KsEngine *engine,
                                           KsEngineJob *job, ks_policy policy, GError **error);
 
+/* Keeps a turn, or the pictures of one file in it, from now on whatever else is let go, or lets it
+ * fade again; nothing where the model has not read it.  *out_is_whole (may be NULL): nothing of it
+ * was let go before.  Refused with KS_ERR_BUDGET where it does not fit. */
+gboolean ks_conversation_core_pin (KsConversationCore *core, KsEngineJob *job, guint turn,
+                                   const char *hash, gboolean pinned, gboolean *out_is_whole,
+                                   GError **error);
+
 /* What is kept of one picture. */
 gboolean ks_conversation_core_trace (KsConversationCore *core, guint turn, guint number,
                                      KsPictureTrace *trace, GError **error);

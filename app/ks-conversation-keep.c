@@ -112,6 +112,7 @@ ks_core_keep (KsConversationCore *core, KsEngineJob *job, const KsTurnHash *cont
   KsSnapshotCache *kept = core->setup->kept;
   ks_snapshot_params params = {.with_logits = with_logits};
   g_autoptr (GVariant) notes = NULL;
+  KsTurnHash name;
   gboolean is_scarce;
 
   if (kept == NULL || core->session <= 0 || !core->has_chain ||
@@ -125,8 +126,9 @@ ks_core_keep (KsConversationCore *core, KsEngineJob *job, const KsTurnHash *cont
   is_scarce = is_memory_scarce (core);
   if (is_scarce)
     tell_scarce (core, job);
+  ks_core_name_state (core, content, core->turn, &name);
   /* Without it the texts are read again: not worth a word. */
-  (void)ks_snapshot_cache_add (kept, core->session, content, core->tl, &params, is_scarce, NULL);
+  (void)ks_snapshot_cache_add (kept, core->session, &name, core->tl, &params, is_scarce, NULL);
 }
 
 /* --- recalling --- */
@@ -258,16 +260,19 @@ take_notes (KsConversationCore *core, const ks_snapshot *snap, Notes *notes)
 }
 
 gboolean
-ks_core_recall (KsConversationCore *core, KsEngineJob *job, const KsTurnHash *content,
+ks_core_recall (KsConversationCore *core, KsEngineJob *job, const KsTurnHash *content, guint n_turn,
                 gboolean need_logits, GPtrArray *pictures)
 {
   KsSnapshotCache *kept = core->setup->kept;
   g_auto (Notes) notes = {0};
   ks_snapshot snap;
+  KsTurnHash name;
   ks_status status;
 
-  if (kept == NULL || core->session <= 0 || !core->has_chain ||
-      !ks_snapshot_cache_find (kept, core->session, content, &snap))
+  if (kept == NULL || core->session <= 0 || !core->has_chain)
+    return FALSE;
+  ks_core_name_state (core, content, n_turn, &name);
+  if (!ks_snapshot_cache_find (kept, core->session, &name, &snap))
     return FALSE;
   if ((need_logits && snap.n_logit == 0) || !read_notes (&snap, pictures, &notes) ||
       !book_rooms (core, job, notes.runs) || is_poor (core, &snap))
@@ -275,10 +280,11 @@ ks_core_recall (KsConversationCore *core, KsEngineJob *job, const KsTurnHash *co
   status = ks_snapshot_read (core->tl, &snap, NULL);
   if (status == KS_OK) {
     take_notes (core, &snap, &notes);
+    ks_core_pin_again (core, job); /* there may be room for what was refused then */
     return TRUE;
   }
   if (status == KS_ERR_FORMAT || status == KS_ERR_UNSUPPORTED)
-    ks_snapshot_cache_drop (kept, core->session, content);
+    ks_snapshot_cache_drop (kept, core->session, &name);
   return FALSE;
 }
 
@@ -318,9 +324,9 @@ ks_core_recall_turns (KsConversationCore *core, KsEngineJob *job, GPtrArray *tur
   for (; n > 0; n--) {
     gboolean go_on = n == turns->len && last->unfinished;
 
-    if (ks_core_recall (core, job, &done[n - 1], go_on, pictures) ||
+    if (ks_core_recall (core, job, &done[n - 1], n, go_on, pictures) ||
         (go_on && last->answer[0] == '\0' &&
-         ks_core_recall (core, job, &asked[n - 1], TRUE, pictures)))
+         ks_core_recall (core, job, &asked[n - 1], n, TRUE, pictures)))
       break;
   }
   core->chain = done[turns->len - 1];

@@ -280,6 +280,7 @@ reread_tokens (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
       n_turn++;
     part = cut_span (&all, i, i + n_turn, part_runs);
     ks_timeline_set_turn (core->tl, tokens[i].turn, 0);
+    ks_core_pin_turn (core, job, tokens[i].turn, n_turn, part.runs, part.n_run);
     if (!read_tokens (core, engine, job, &part, i, n, error))
       return FALSE;
   }
@@ -292,7 +293,7 @@ recall_before (KsConversationCore *core, KsEngineJob *job)
 {
   g_autoptr (GPtrArray) pictures = ks_core_list_pictures (core, NULL);
 
-  return ks_core_recall (core, job, &core->chain, FALSE, pictures);
+  return ks_core_recall (core, job, &core->chain, core->turn, FALSE, pictures);
 }
 
 /* Drops a message whose reading was broken off: the turns before it are read again, because what an
@@ -469,6 +470,7 @@ ks_core_read_message (KsConversationCore *core, KsEngine *engine, KsEngineJob *j
     core->unread = TRUE;
     core->open_end = KS_ANSWER_NONE;
     ks_timeline_set_turn (core->tl, (uint16_t)number, 0);
+    ks_core_pin_turn (core, job, number, span.n, span.runs, span.n_run);
     ok = read_tokens (core, engine, job, &span, 0, span.n, error);
   }
   core->asked = NULL;
@@ -533,6 +535,7 @@ read_script (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const
     Span part = cut_span (&all, begin, script->ends[i], runs);
 
     ks_timeline_set_turn (core->tl, (uint16_t)MIN (i, G_MAXUINT16), 0);
+    ks_core_pin_turn (core, job, MIN (i, G_MAXUINT16), part.n, part.runs, part.n_run);
     if (!read_tokens (core, engine, job, &part, begin, all.n, error))
       return FALSE;
   }

@@ -28,8 +28,10 @@ typedef struct {
   guint64 target_bytes;
   ks_policy policy;
   GPtrArray *turns;          /* of KsTurnText */
-  guint turn_number, number; /* of a picture */
+  guint turn_number, number; /* number: of a picture */
   KsPictureTrace *trace;
+  char *hash; /* of a file; NULL = the turn */
+  gboolean pinned, *out_is_whole;
 } Request;
 
 static void
@@ -41,6 +43,7 @@ free_request (gpointer data)
   ks_turn_text_free (request->turn);
   ks_answer_options_free (request->options);
   g_clear_pointer (&request->turns, g_ptr_array_unref);
+  g_free (request->hash);
   g_free (request);
 }
 
@@ -331,6 +334,33 @@ ks_conversation_trace (KsConversation *self, guint turn, guint number, KsPicture
   request->number = number;
   request->trace = trace;
   job = ks_engine_job_new (trace_job, request, free_request);
+  ks_engine_push_urgent (self->engine, job);
+  return job;
+}
+
+static gboolean
+pin_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
+{
+  Request *request = data;
+
+  return ks_conversation_core_pin (request->core, job, request->turn_number, request->hash,
+                                   request->pinned, request->out_is_whole, error);
+}
+
+KsEngineJob *
+ks_conversation_pin (KsConversation *self, guint turn, const char *hash, gboolean pinned,
+                     gboolean *out_is_whole)
+{
+  KsEngineJob *job;
+  Request *request;
+
+  g_return_val_if_fail (KS_IS_CONVERSATION (self), NULL);
+  request = new_request (self);
+  request->turn_number = turn;
+  request->hash = g_strdup (hash);
+  request->pinned = pinned;
+  request->out_is_whole = out_is_whole;
+  job = ks_engine_job_new (pin_job, request, free_request);
   ks_engine_push_urgent (self->engine, job);
   return job;
 }

@@ -51,6 +51,12 @@ KsEngineJob *ks_conversation_set_budget (KsConversation *self, const ks_budget_r
 KsEngineJob *ks_conversation_set_target (KsConversation *self, guint64 total_bytes);
 KsEngineJob *ks_conversation_set_policy (KsConversation *self, ks_policy policy);
 
+/* Keeps a turn (hash NULL), or the pictures of the file with that hash in it, whatever else is let
+ * go, or lets it fade again.  *out_is_whole (may be NULL, borrowed until the job has finished):
+ * nothing of it had been let go.  Fails with KS_ERR_BUDGET where it does not fit. (transfer full)
+ */
+KsEngineJob *ks_conversation_pin (KsConversation *self, guint turn, const char *hash,
+                                  gboolean pinned, gboolean *out_is_whole);
 /* Fills trace (borrowed until the job has finished) with what is kept of a picture, between two
  * steps; fails when there is no such picture. (transfer full) */
 KsEngineJob *ks_conversation_trace (KsConversation *self, guint turn, guint number,

@@ -51,6 +51,8 @@ ks_memory_stats_copy (const KsMemoryStats *stats)
   copy = g_memdup2 (stats, sizeof *stats);
   own_arrays (&copy->kv);
   g_ptr_array_ref (copy->seen);
+  if (copy->pins != NULL)
+    g_ptr_array_ref (copy->pins);
   return copy;
 }
 
@@ -64,6 +66,7 @@ ks_memory_stats_free (KsMemoryStats *stats)
   g_free ((gpointer)stats->kv.turn_tokens);
   g_free ((gpointer)stats->kv.pictures);
   g_ptr_array_unref (stats->seen);
+  g_clear_pointer (&stats->pins, g_ptr_array_unref);
   g_free (stats);
 }
 
@@ -132,6 +135,36 @@ ks_memory_stats_get_program_bytes (guint64 n_device_bytes)
   return n_bytes > n_device_bytes ? n_bytes - n_device_bytes : 0;
 }
 
+static gboolean
+is_pinned (const KsMemoryStats *stats, guint turn, const char *hash)
+{
+  return stats->pins != NULL && ks_pin_list_holds (stats->pins, turn, hash);
+}
+
+/* Which turns are pinned; *out_n_entries: what is kept of them and of pinned pictures in others.
+ * (transfer full) */
+static gboolean *
+make_pins (const KsMemoryStats *stats, guint64 *out_n_entries)
+{
+  const ks_kv_stats *kv = &stats->kv;
+  gboolean *turns = g_new0 (gboolean, MAX (kv->n_turn, 1));
+  guint64 n_entries = 0;
+
+  for (guint i = 0; i < kv->n_turn; i++) {
+    turns[i] = is_pinned (stats, i, NULL);
+    n_entries += turns[i] ? kv->by_turn[i] : 0;
+  }
+  for (guint i = 0; i < kv->n_picture; i++) {
+    const KsSeenPicture *seen = ks_memory_stats_find_seen (stats, &kv->pictures[i]);
+
+    if (seen != NULL && !is_pinned (stats, seen->turn, NULL) &&
+        is_pinned (stats, seen->turn, seen->hash))
+      n_entries += kv->pictures[i].n_entry;
+  }
+  *out_n_entries = n_entries;
+  return turns;
+}
+
 /* Texts are borrowed from stats. */
 static GArray *
 make_rows (const KsMemoryStats *stats)
@@ -148,7 +181,9 @@ make_rows (const KsMemoryStats *stats)
                            .page = -1,
                            .frame = -1};
 
+    row.pinned = is_pinned (stats, from->turn, NULL);
     if (seen != NULL) {
+      row.pinned = row.pinned || is_pinned (stats, from->turn, seen->hash);
       row.name = seen->name;
       row.hash = seen->hash;
       row.page = seen->source == KS_PICTURE_PAGE || seen->source == KS_PICTURE_PART
@@ -165,6 +200,7 @@ KsMemoryView *
 ks_memory_stats_make_view (const KsMemoryStats *stats, guint64 target_bytes)
 {
   g_autoptr (GArray) rows = NULL;
+  g_autofree gboolean *pinned_turns = NULL;
   const ks_kv_stats *kv;
   KsMemoryView plain = {0};
 
@@ -194,5 +230,6 @@ ks_memory_stats_make_view (const KsMemoryStats *stats, guint64 target_bytes)
   plain.by_stream = (guint32 *)kv->by_stream;
   plain.by_turn = (guint64 *)kv->by_turn;
   plain.turn_tokens = (guint32 *)kv->turn_tokens;
+  plain.pinned_turns = pinned_turns = make_pins (stats, &plain.n_pinned);
   return ks_memory_view_copy (&plain);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "app/ks-memory-view.h"
+#include "app/ks-pin.h"
 #include "app/ks-seen-picture.h"
 #include "app/ks-sight.h"
 #include "engine/timeline.h"
@@ -24,6 +25,7 @@ typedef struct {
   guint64 pixel_peak_bytes;  /* of decoded pictures: most that was there at once */
   KsEmbedCounts pictures;    /* how they came by their embeddings */
   GPtrArray *seen;           /* of KsSeenPicture; shared, not changed */
+  GPtrArray *pins;           /* of KsPin; shared, not changed; NULL = nothing is pinned */
 } KsMemoryStats;
 
 /* sight may be NULL; seen: of KsSeenPicture, a reference is taken.  engine */

@@ -16,6 +16,7 @@ ks_memory_view_copy (const KsMemoryView *view)
   copy->by_stream = g_memdup2 (view->by_stream, n_stream * sizeof *view->by_stream);
   copy->by_turn = g_memdup2 (view->by_turn, view->n_turn * sizeof *view->by_turn);
   copy->turn_tokens = g_memdup2 (view->turn_tokens, view->n_turn * sizeof *view->turn_tokens);
+  copy->pinned_turns = g_memdup2 (view->pinned_turns, view->n_turn * sizeof *view->pinned_turns);
   copy->pictures = g_memdup2 (view->pictures, view->n_picture * sizeof *view->pictures);
   for (guint i = 0; i < copy->n_picture; i++) {
     copy->pictures[i].name = g_strdup (view->pictures[i].name);
@@ -32,6 +33,7 @@ ks_memory_view_free (KsMemoryView *view)
   g_free (view->by_stream);
   g_free (view->by_turn);
   g_free (view->turn_tokens);
+  g_free (view->pinned_turns);
   for (guint i = 0; i < view->n_picture; i++) {
     g_free (view->pictures[i].name);
     g_free (view->pictures[i].hash);

@@ -17,6 +17,7 @@ typedef struct {
   int frame;          /* of a video, the first of a pair, from 0; else -1 */
   guint n_token;      /* visual tokens */
   guint64 n_entries;  /* kept now, of all streams */
+  gboolean pinned;    /* by itself or with its turn */
 } KsMemoryPicture;
 
 typedef struct {
@@ -30,6 +31,7 @@ typedef struct {
   guint64 program_bytes; /* the rest of this process; not part of the target */
   guint64 n_entries;     /* kept now, of all streams */
   guint64 n_keep;        /* may be kept */
+  guint64 n_pinned;      /* of n_entries: stay whatever else is let go */
   guint64 n_evicted;     /* let go so far */
   guint n_token;         /* read and written so far */
   guint n_layer, n_kv_head;
@@ -37,6 +39,7 @@ typedef struct {
   guint32 *by_stream;        /* entries [n_layer, n_kv_head] */
   guint64 *by_turn;          /* entries [n_turn] */
   guint32 *turn_tokens;      /* tokens [n_turn] */
+  gboolean *pinned_turns;    /* [n_turn]; NULL = none is */
   KsMemoryPicture *pictures; /* [n_picture], in the order in which they were read */
   guint n_picture;
 } KsMemoryView;

@@ -28,8 +28,9 @@ typedef struct {
   guint index;
   guint n_frame;            /* FRAME: 1, or 2 for a model that takes pairs */
   KsMediaSampling sampling; /* FRAME */
-  guint video; /* FRAME: from 1, the same for all of one video in the message; else 0 */
-  gsize at;    /* byte of the message before which it stands */
+  guint video;     /* FRAME: from 1, the same for all of one video in the message; else 0 */
+  gsize at;        /* byte of the message before which it stands */
+  gboolean pinned; /* is to stay in memory when it has been read */
 } KsPicture;
 
 /* At the message's first byte. */

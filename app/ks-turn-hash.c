@@ -119,6 +119,20 @@ ks_turn_hash_answer (const KsTurnHash *asked, const char *answer, KsTurnHash *ou
   end (sum, out);
 }
 
+void
+ks_turn_hash_pins (const KsTurnHash *content, const GPtrArray *words, KsTurnHash *out)
+{
+  GChecksum *sum;
+
+  *out = *content;
+  if (words->len == 0)
+    return;
+  sum = begin ("pins", content);
+  for (guint i = 0; i < words->len; i++)
+    add_text (sum, g_ptr_array_index (words, i));
+  end (sum, out);
+}
+
 gboolean
 ks_turn_hash_equal (const KsTurnHash *a, const KsTurnHash *b)
 {

@@ -25,6 +25,8 @@ void ks_turn_hash_begin (const KsTurnHash *weights, const char *system, const ch
 void ks_turn_hash_ask (const KsTurnHash *before, const KsTurnText *turn, KsTurnHash *out);
 /* Behind a message, its answer. */
 void ks_turn_hash_answer (const KsTurnHash *asked, const char *answer, KsTurnHash *out);
+/* The same memory with what is pinned in it: words (of char*), sorted; content itself for none. */
+void ks_turn_hash_pins (const KsTurnHash *content, const GPtrArray *words, KsTurnHash *out);
 gboolean ks_turn_hash_equal (const KsTurnHash *a, const KsTurnHash *b);
 /* 64 hex digits. (transfer full) */
 char *ks_turn_hash_format (const KsTurnHash *hash);

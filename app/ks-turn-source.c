@@ -17,6 +17,7 @@ ks_turn_source_new (const char *question, GPtrArray *attachments)
   source->attachments = g_ptr_array_new_with_free_func (g_object_unref);
   for (guint i = 0; attachments != NULL && i < attachments->len; i++)
     g_ptr_array_add (source->attachments, g_object_ref (g_ptr_array_index (attachments, i)));
+  source->pinned_files = g_ptr_array_new_with_free_func (g_free);
   return source;
 }
 
@@ -28,6 +29,7 @@ ks_turn_source_free (KsTurnSource *source)
   g_free (source->question);
   g_free (source->answer_text);
   g_ptr_array_unref (source->attachments);
+  g_ptr_array_unref (source->pinned_files);
   g_free (source);
 }
 
@@ -49,10 +51,46 @@ ks_turn_source_has_pictures (const KsTurnSource *source)
   return FALSE;
 }
 
+guint
+ks_turn_source_hash_pins (KsMessage *user)
+{
+  GListModel *list = ks_message_get_attachments (user);
+  guint hash = ks_message_is_pinned (user, NULL) ? 1 : 0;
+
+  for (guint i = 0; i < g_list_model_get_n_items (list); i++) {
+    g_autoptr (KsAttachment) attachment = g_list_model_get_item (list, i);
+    const char *file = ks_attachment_get_hash (attachment);
+
+    if (ks_message_is_pinned (user, file))
+      hash = hash * 31 + (g_str_hash (file) | 2);
+  }
+  return hash;
+}
+
 static gboolean
 is_unfinished (KsMessage *answer)
 {
   return ks_message_get_state (answer) != KS_MESSAGE_COMPLETE;
+}
+
+static void
+take_user (KsTurnSource *source, KsMessage *user)
+{
+  GListModel *list = ks_message_get_attachments (user);
+
+  source->user = ks_message_get_id (user);
+  g_free (source->question);
+  source->question = g_strdup (ks_message_get_text (user));
+  source->pinned = ks_message_is_pinned (user, NULL);
+  source->pins = ks_turn_source_hash_pins (user);
+  for (guint i = 0; i < g_list_model_get_n_items (list); i++) {
+    KsAttachment *attachment = g_list_model_get_item (list, i);
+    const char *hash = ks_attachment_get_hash (attachment);
+
+    g_ptr_array_add (source->attachments, attachment);
+    if (ks_message_is_pinned (user, hash))
+      g_ptr_array_add (source->pinned_files, g_strdup (hash));
+  }
 }
 
 GPtrArray *
@@ -72,13 +110,7 @@ ks_turn_source_list (GListModel *messages, guint n_message)
       g_ptr_array_add (sources, source);
     }
     if (ks_message_get_role (message) == KS_MESSAGE_USER) {
-      GListModel *list = ks_message_get_attachments (message);
-
-      source->user = ks_message_get_id (message);
-      g_free (source->question);
-      source->question = g_strdup (ks_message_get_text (message));
-      for (guint a = 0; a < g_list_model_get_n_items (list); a++)
-        g_ptr_array_add (source->attachments, g_list_model_get_item (list, a));
+      take_user (source, message);
     } else {
       source->answer = ks_message_get_id (message);
       g_free (source->answer_text);
@@ -228,6 +260,13 @@ ks_turn_source_make_text (const KsTurnSource *source, KsBlobStore *blobs, const 
   for (guint i = 0; i < source->attachments->len; i++)
     add_attachment (&maker, g_ptr_array_index (source->attachments, i));
   turn = ks_prompt_builder_take_turn (builder, source->question);
+  turn->pinned = source->pinned;
+  for (guint i = 0; i < turn->pictures->len; i++) {
+    KsPicture *picture = g_ptr_array_index (turn->pictures, i);
+
+    picture->pinned =
+        g_ptr_array_find_with_equal_func (source->pinned_files, picture->hash, g_str_equal, NULL);
+  }
   ks_turn_text_set_answer (turn, source->answer_text, source->unfinished);
   return turn;
 }

@@ -16,8 +16,11 @@ G_BEGIN_DECLS
 typedef struct {
   gint64 user, answer; /* ids of the messages, 0 = none */
   char *question, *answer_text;
-  gboolean unfinished;    /* the answer may be continued */
-  GPtrArray *attachments; /* of KsAttachment */
+  gboolean unfinished;     /* the answer may be continued */
+  GPtrArray *attachments;  /* of KsAttachment */
+  gboolean pinned;         /* is to stay in memory */
+  GPtrArray *pinned_files; /* hashes of those of its files that are */
+  guint pins;              /* ks_turn_source_hash_pins */
 } KsTurnSource;
 
 /* The turns of a path of KsMessage, at most n_message of them; (transfer full) of KsTurnSource. */
@@ -26,6 +29,9 @@ KsTurnSource *ks_turn_source_new (const char *question, GPtrArray *attachments);
 void ks_turn_source_free (KsTurnSource *source); /* NULL is allowed */
 /* No word of an answer, and none is coming. */
 gboolean ks_turn_source_is_empty (const KsTurnSource *source);
+
+/* A number for what is pinned of the turn that a user's message begins; 0 = nothing. */
+guint ks_turn_source_hash_pins (KsMessage *user);
 
 /* Pictures or videos are attached to it. */
 gboolean ks_turn_source_has_pictures (const KsTurnSource *source);

@@ -14,6 +14,7 @@ typedef struct {
   GPtrArray *lost;     /* names of files that cannot be read any more; never NULL */
   char *answer;        /* "" = nothing was answered yet */
   gboolean unfinished; /* the answer did not come to its end and may be continued */
+  gboolean pinned;     /* all of it is to stay in memory */
 } KsTurnText;
 
 KsTurnText *ks_turn_text_new (const char *message, const char *answer, gboolean unfinished);

@@ -17,6 +17,7 @@ enum {
   PROP_SIBLING,
   PROP_N_SIBLINGS,
   PROP_ATTACHMENTS,
+  PROP_PINNED,
   N_PROPS
 };
 
@@ -31,6 +32,8 @@ struct _KsMessage {
   char *error;
   guint n_tokens, sibling, n_siblings;
   GListStore *attachments;
+  gboolean pinned;
+  GHashTable *pinned_files; /* set of hashes */
 };
 
 G_DEFINE_FINAL_TYPE (KsMessage, ks_message, G_TYPE_OBJECT)
@@ -74,6 +77,9 @@ ks_message_get_property (GObject *object, guint id, GValue *value, GParamSpec *p
   case PROP_ATTACHMENTS:
     g_value_set_object (value, self->attachments);
     break;
+  case PROP_PINNED:
+    g_value_set_boolean (value, self->pinned);
+    break;
   default:
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
   }
@@ -87,6 +93,7 @@ ks_message_finalize (GObject *object)
   g_string_free (self->text, TRUE);
   g_free (self->error);
   g_object_unref (self->attachments);
+  g_hash_table_unref (self->pinned_files);
   G_OBJECT_CLASS (ks_message_parent_class)->finalize (object);
 }
 
@@ -111,6 +118,7 @@ ks_message_class_init (KsMessageClass *klass)
   properties[PROP_N_SIBLINGS] = g_param_spec_uint ("n-siblings", NULL, NULL, 1, G_MAXUINT, 1, read);
   properties[PROP_ATTACHMENTS] =
       g_param_spec_object ("attachments", NULL, NULL, G_TYPE_LIST_MODEL, read);
+  properties[PROP_PINNED] = g_param_spec_boolean ("pinned", NULL, NULL, FALSE, read);
   g_object_class_install_properties (object_class, N_PROPS, properties);
 }
 
@@ -120,6 +128,7 @@ ks_message_init (KsMessage *self)
   self->text = g_string_new (NULL);
   self->n_siblings = 1;
   self->attachments = g_list_store_new (KS_TYPE_ATTACHMENT);
+  self->pinned_files = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
 }
 
 KsMessage *
@@ -286,4 +295,26 @@ ks_message_add_attachment (KsMessage *self, KsAttachment *attachment)
   g_return_if_fail (KS_IS_MESSAGE (self));
   g_return_if_fail (KS_IS_ATTACHMENT (attachment));
   g_list_store_append (self->attachments, attachment);
+}
+
+gboolean
+ks_message_is_pinned (KsMessage *self, const char *hash)
+{
+  g_return_val_if_fail (KS_IS_MESSAGE (self), FALSE);
+  return hash == NULL ? self->pinned : g_hash_table_contains (self->pinned_files, hash);
+}
+
+void
+ks_message_set_pinned (KsMessage *self, const char *hash, gboolean pinned)
+{
+  g_return_if_fail (KS_IS_MESSAGE (self));
+  if (ks_message_is_pinned (self, hash) == !!pinned)
+    return;
+  if (hash == NULL)
+    self->pinned = !!pinned;
+  else if (pinned)
+    g_hash_table_add (self->pinned_files, g_strdup (hash));
+  else
+    g_hash_table_remove (self->pinned_files, hash);
+  g_object_notify_by_pspec (G_OBJECT (self), properties[PROP_PINNED]);
 }

@@ -24,7 +24,8 @@ G_DECLARE_FINAL_TYPE (KsMessage, ks_message, KS, MESSAGE, GObject)
 
 /* Properties, all notify: "id", "parent-id" (gint64, 0 = none), "role", "state" (int), "text",
  * "error" (strings), "n-tokens" (guint), "created-us" (gint64), "n-siblings", "sibling" (guint,
- * branch i of n, i from 0), "attachments" (GListModel of KsAttachment). */
+ * branch i of n, i from 0), "attachments" (GListModel of KsAttachment), "pinned" (gboolean, the
+ * turn's; also notified for its files). */
 KsMessage *ks_message_new (gint64 id, gint64 parent_id, KsMessageRole role, const char *text,
                            gint64 created_us);
 gint64 ks_message_get_id (KsMessage *self);
@@ -46,5 +47,9 @@ guint ks_message_get_sibling (KsMessage *self);
 guint ks_message_get_n_siblings (KsMessage *self);
 GListModel *ks_message_get_attachments (KsMessage *self); /* borrowed */
 void ks_message_add_attachment (KsMessage *self, KsAttachment *attachment);
+/* What a user asked to keep in the model's memory: the turn that a user's message begins (hash
+ * NULL), or an attached file by its content. */
+gboolean ks_message_is_pinned (KsMessage *self, const char *hash);
+void ks_message_set_pinned (KsMessage *self, const char *hash, gboolean pinned);
 
 G_END_DECLS

@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <glib/gstdio.h>
 
-static const char *const steps_to_newest[] = {ks_schema_001, ks_schema_002};
+static const char *const steps_to_newest[] = {ks_schema_001, ks_schema_002, ks_schema_003};
 
 char *
 ks_migrations_make_backup_path (const char *path, guint version)

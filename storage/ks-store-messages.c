@@ -4,7 +4,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "storage/ks-store-internal.h"
 
-#define MESSAGE_COLUMNS "m.id, m.parent, m.role, m.state, m.text, m.error, m.n_tokens, m.created_us"
+#define MESSAGE_COLUMNS                                                                            \
+  "m.id, m.parent, m.role, m.state, m.text, m.error, m.n_tokens, m.created_us,"                    \
+  " m.pinned"
 
 /* Numbers are clamped: the file may have been edited by something else. */
 static KsMessage *
@@ -21,6 +23,7 @@ read_message (KsStatement *statement)
       message, (KsMessageState)CLAMP (ks_statement_get_int (statement, 3), 0, KS_MESSAGE_FAILED));
   ks_message_set_error (message, problem);
   ks_message_set_n_tokens (message, (guint)ks_statement_get_int (statement, 6));
+  ks_message_set_pinned (message, NULL, ks_statement_get_int (statement, 8) != 0);
   return message;
 }
 
@@ -30,8 +33,8 @@ ks_store_read_attachments (KsStore *self, KsMessage *message, GError **error)
   g_autoptr (KsStatement) statement =
       ks_database_query (self->database, error,
                          "SELECT kind, name, hash, n_bytes, text_hash, n_pages, width_px,"
-                         " height_px, reading, duration_us FROM attachment WHERE message = ?1"
-                         " ORDER BY id",
+                         " height_px, reading, duration_us, pinned FROM attachment"
+                         " WHERE message = ?1 ORDER BY id",
                          "i", ks_message_get_id (message));
   GError *local = NULL;
 
@@ -52,6 +55,8 @@ ks_store_read_attachments (KsStore *self, KsMessage *message, GError **error)
     read = ks_attachment_copy_with (attachment, reading, text_hash,
                                     ks_statement_get_int (statement, 9));
     ks_message_add_attachment (message, read);
+    if (ks_statement_get_int (statement, 10) != 0)
+      ks_message_set_pinned (message, hash, TRUE);
   }
   if (local == NULL)
     return TRUE;
@@ -59,7 +64,7 @@ ks_store_read_attachments (KsStore *self, KsMessage *message, GError **error)
   return FALSE;
 }
 
-/* has_branch: columns 8 and 9 are the number among siblings and their count. */
+/* has_branch: columns 9 and 10 are the number among siblings and their count. */
 static GPtrArray *
 read_messages (KsStore *self, KsStatement *statement, gboolean has_branch, GError **error)
 {
@@ -73,8 +78,8 @@ read_messages (KsStore *self, KsStatement *statement, gboolean has_branch, GErro
 
     g_ptr_array_add (messages, message);
     if (has_branch)
-      ks_message_set_branch (message, (guint)ks_statement_get_int (statement, 8),
-                             (guint)ks_statement_get_int (statement, 9));
+      ks_message_set_branch (message, (guint)ks_statement_get_int (statement, 9),
+                             (guint)ks_statement_get_int (statement, 10));
     if (!ks_store_read_attachments (self, message, error))
       return NULL;
   }
@@ -355,4 +360,23 @@ ks_store_select_branch (KsStore *self, gint64 message, guint sibling, GError **e
   if (!ks_database_begin (self->database, error))
     return FALSE;
   return ks_database_end (self->database, select_branch (self, message, sibling, error), error);
+}
+
+gboolean
+ks_store_set_pinned (KsStore *self, gint64 message, const char *hash, gboolean pinned,
+                     GError **error)
+{
+  gboolean done;
+
+  g_return_val_if_fail (KS_IS_STORE (self), FALSE);
+  done =
+      hash == NULL
+          ? ks_database_run (self->database, error, "UPDATE message SET pinned = ?2 WHERE id = ?1",
+                             "ii", message, (gint64)(pinned != FALSE))
+          : ks_database_run (self->database, error,
+                             "UPDATE attachment SET pinned = ?2 WHERE message = ?1 AND hash = ?3",
+                             "iis", message, (gint64)(pinned != FALSE), hash);
+  if (done && ks_database_get_n_changes (self->database) == 0)
+    return fail_not_found (hash == NULL ? "message" : "such file of message", message, error);
+  return done;
 }

@@ -75,6 +75,10 @@ gboolean ks_store_update_message (KsStore *self, gint64 message, const char *tex
 /* Makes the branch through the message's sibling number i (from 0) active, down to where that
  * branch was left. */
 gboolean ks_store_select_branch (KsStore *self, gint64 message, guint sibling, GError **error);
+/* What a user asked to keep in the model's memory: the turn that a message begins (hash NULL), or
+ * its attached files with that content.  Errors: NOT_FOUND. */
+gboolean ks_store_set_pinned (KsStore *self, gint64 message, const char *hash, gboolean pinned,
+                              GError **error);
 
 /* Full text over titles and messages (trigram; LIKE for one- and two-character words), titles
  * first, then best first; KsSession with snippet.  Each word of the query has to occur, "two words"

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "ui/ks-chat-page.h"
 
+#include "app/ks-error-kind.h"
 #include "ui/ks-banner.h"
 #include "ui/ks-compat.h"
 #include "ui/ks-composer.h"
@@ -346,6 +347,41 @@ open_attachment_cb (KsTranscript *transcript, KsAttachment *attachment, KsChatPa
   ks_image_viewer_present (GTK_WIDGET (self), self->library, attachment);
 }
 
+/* A session's own words, or the reason why it stays as it is. (transfer full) */
+static char *
+make_pin_text (gboolean done, gboolean is_whole, const GError *error)
+{
+  if (!done && ks_error_get_kind (error) == KS_ERROR_KIND_BUDGET)
+    return g_strdup (_ ("There is no room to keep this as well: let something else fade, or raise "
+                        "the memory target."));
+  if (!done)
+    return ks_error_text_dup (error);
+  return is_whole ? NULL
+                  : g_strdup (_ ("Kept from now on. Some of it was let go before: your next "
+                                 "message reads the session again."));
+}
+
+static void
+pinned_cb (GObject *source, GAsyncResult *result, gpointer user_data)
+{
+  g_autoptr (KsChatPage) self = user_data;
+  g_autoptr (GError) error = NULL;
+  gboolean is_whole = TRUE;
+  gboolean done = ks_chat_pin_finish (KS_CHAT (source), result, &is_whole, &error);
+  g_autofree char *text = make_pin_text (done, is_whole, error);
+
+  if (text != NULL)
+    ks_chat_page_add_toast (self, ks_toast_new (text));
+}
+
+static void
+pin_cb (KsTranscript *transcript, KsMessage *message, const char *hash, gboolean pinned,
+        KsChatPage *self)
+{
+  if (self->chat != NULL)
+    ks_chat_pin_async (self->chat, message, hash, pinned, pinned_cb, g_object_ref (self));
+}
+
 /* --- the chat that is shown --- */
 
 gboolean
@@ -511,6 +547,7 @@ ks_chat_page_init (KsChatPage *self)
   g_signal_connect (self->transcript, "edit", G_CALLBACK (edit_cb), self);
   g_signal_connect (self->transcript, "select-branch", G_CALLBACK (select_branch_cb), self);
   g_signal_connect (self->transcript, "open-attachment", G_CALLBACK (open_attachment_cb), self);
+  g_signal_connect (self->transcript, "pin", G_CALLBACK (pin_cb), self);
   self->composer = ks_composer_new ();
   adw_clamp_set_child (ADW_CLAMP (self->composer_clamp), GTK_WIDGET (self->composer));
   ks_composer_add_drop_target (self->composer, self->overlay);

@@ -10,6 +10,7 @@ G_BEGIN_DECLS
 typedef struct {
   GtkWidget *box; /* holds the others; floating until it has a parent */
   GtkLabel *title;
+  GtkWidget *pin; /* shown for what stays whatever else is let go */
   GtkInscription *share;
   GtkLevelBar *bar;
 } KsKeptRow;

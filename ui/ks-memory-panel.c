@@ -26,6 +26,7 @@ enum {
   ROW_PROGRAM,
   ROW_READ,
   ROW_ENTRIES,
+  ROW_PINNED,
   ROW_LET_GO,
   N_ROW
 };
@@ -83,6 +84,7 @@ update_numbers (KsMemoryPanel *self, const KsMemoryView *view)
   set_value (self, ROW_PROGRAM, ks_words_size (view->program_bytes));
   set_value (self, ROW_READ, ks_words_count (view->n_token));
   set_value (self, ROW_ENTRIES, ks_words_count (view->n_entries));
+  set_value (self, ROW_PINNED, ks_words_count (view->n_pinned));
   set_value (self, ROW_LET_GO, ks_words_count (view->n_evicted));
 }
 
@@ -100,6 +102,7 @@ make_number_rows (KsMemoryPanel *self)
   names[ROW_PROGRAM] = _ ("Program beside it");
   names[ROW_READ] = _ ("Tokens so far");
   names[ROW_ENTRIES] = _ ("Entries kept");
+  names[ROW_PINNED] = _ ("Of them pinned");
   names[ROW_LET_GO] = _ ("Entries let go");
   for (int i = 0; i < N_ROW; i++) {
     GtkWidget *name = gtk_label_new (names[i]);
@@ -169,17 +172,28 @@ title_of (KsMemoryPanel *self, guint first, guint last)
   return g_strdup_printf (_ ("Turn %u"), first + 1);
 }
 
+static gboolean
+has_pin (const KsMemoryView *view, guint first, guint last)
+{
+  for (guint turn = first; view->pinned_turns != NULL && turn <= last; turn++)
+    if (view->pinned_turns[turn])
+      return TRUE;
+  return FALSE;
+}
+
 static void
 fill_row (KsMemoryPanel *self, KsKeptRow *row, guint first, guint last)
 {
   double share = CLAMP (share_of (self->view, first, last), 0, 1);
   g_autofree char *title = title_of (self, first, last), *words = ks_words_share (share);
-  g_autofree char *sentence = g_strdup_printf ("%s: %s", title, words);
+  gboolean pinned = has_pin (self->view, first, last);
+  g_autofree char *sentence = ks_words_kept_row (title, words, pinned);
 
   if (g_strcmp0 (gtk_label_get_text (row->title), title) != 0) {
     gtk_label_set_text (row->title, title);
     gtk_widget_set_tooltip_text (GTK_WIDGET (row->title), title);
   }
+  gtk_widget_set_visible (row->pin, pinned);
   gtk_inscription_set_text (row->share, words);
   gtk_level_bar_set_value (row->bar, share);
   gtk_accessible_update_property (GTK_ACCESSIBLE (row->bar), GTK_ACCESSIBLE_PROPERTY_LABEL,

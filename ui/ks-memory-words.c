@@ -223,3 +223,12 @@ ks_words_share (double share)
   /* Translators: "42 % kept" */
   return g_strdup_printf (_ ("%d %% kept"), whole);
 }
+
+char *
+ks_words_kept_row (const char *title, const char *share, gboolean pinned)
+{
+  if (!pinned)
+    return g_strdup_printf ("%s: %s", title, share);
+  /* Translators: a turn or picture, and "42 % kept", of what the user chose to keep in memory */
+  return g_strdup_printf (_ ("%s: %s, stays in memory"), title, share);
+}

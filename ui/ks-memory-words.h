@@ -28,5 +28,7 @@ char *ks_words_cell (const KsMemoryView *view, guint layer, guint head);
 char *ks_words_forecast (const KsMemoryView *view, gboolean keeps_everything);
 /* "42 % kept" for a share from 0 to 1; never "100 %" when something is missing. */
 char *ks_words_share (double share);
+/* What is said of a row: its title, share in words, and whether it is pinned. */
+char *ks_words_kept_row (const char *title, const char *share, gboolean pinned);
 
 G_END_DECLS

@@ -8,6 +8,7 @@
 #include "ui/ks-compat.h"
 #include "ui/ks-message-edit.h"
 #include "ui/ks-message-status.h"
+#include "ui/ks-pin-button.h"
 #include "ui/ks-resource.h"
 
 #include <glib/gi18n.h>
@@ -29,6 +30,7 @@ struct _KsMessageRow {
   GtkWidget *copy_button;
   GtkWidget *edit_button;
   GtkWidget *regenerate_button;
+  GtkWidget *pin_button;
   KsMessageBody *body;
   KsMessageStatus *status; /* NULL until it is needed, like the ones below */
   KsBranchSwitcher *branches;
@@ -44,7 +46,7 @@ struct _KsMessageRow {
 
 G_DEFINE_FINAL_TYPE (KsMessageRow, ks_message_row, GTK_TYPE_WIDGET)
 
-enum { REGENERATE, CONTINUE, EDIT, SELECT_BRANCH, OPEN_ATTACHMENT, N_SIGNALS };
+enum { REGENERATE, CONTINUE, EDIT, SELECT_BRANCH, OPEN_ATTACHMENT, PIN, N_SIGNALS };
 static guint signals[N_SIGNALS];
 
 static gboolean
@@ -150,8 +152,48 @@ update_actions (KsMessageRow *self)
 }
 
 static void
+pin_cb (KsMessageRow *self)
+{
+  g_signal_emit (self, signals[PIN], 0, NULL, !ks_message_is_pinned (self->message, NULL));
+}
+
+static void
+pin_file_cb (KsMessageRow *self, GtkWidget *button)
+{
+  const char *hash = ks_pin_button_get_hash (button);
+
+  g_signal_emit (self, signals[PIN], 0, hash, !ks_message_is_pinned (self->message, hash));
+}
+
+/* A turn has its button where it begins; the pins of files stand beside them. */
+static void
+update_pins (KsMessageRow *self)
+{
+  gboolean is_user = has_role (self, KS_MESSAGE_USER);
+
+  gtk_widget_set_visible (self->pin_button, is_user);
+  if (!is_user)
+    return;
+  ks_pin_button_update (self->pin_button, NULL, ks_message_is_pinned (self->message, NULL),
+                        self->can_change);
+  for (GtkWidget *line = self->files != NULL ? gtk_widget_get_first_child (self->files) : NULL;
+       line != NULL; line = gtk_widget_get_next_sibling (line)) {
+    GtkWidget *button = gtk_widget_get_first_child (line);
+    KsAttachment *attachment = ks_attachment_button_get_attachment (
+        KS_ATTACHMENT_BUTTON (gtk_widget_get_last_child (line)));
+
+    if (ks_pin_button_get_hash (button) != NULL)
+      ks_pin_button_update (
+          button, ks_attachment_get_name (attachment),
+          ks_message_is_pinned (self->message, ks_attachment_get_hash (attachment)),
+          self->can_change);
+  }
+}
+
+static void
 update_below (KsMessageRow *self)
 {
+  update_pins (self);
   update_status (self);
   update_branches (self);
   update_actions (self);
@@ -237,6 +279,39 @@ open_cb (KsAttachmentButton *button, KsMessageRow *self)
   g_signal_emit (self, signals[OPEN_ATTACHMENT], 0, ks_attachment_button_get_attachment (button));
 }
 
+/* Files with pictures that the model looks at have a pin in front of them. */
+static gboolean
+can_pin (KsAttachment *attachment)
+{
+  switch (ks_attachment_get_kind (attachment)) {
+  case KS_ATTACHMENT_IMAGE:
+  case KS_ATTACHMENT_VIDEO:
+  case KS_ATTACHMENT_DOCUMENT:
+    return TRUE;
+  case KS_ATTACHMENT_PDF:
+    return ks_attachment_get_reading (attachment) != NULL; /* pages as pictures */
+  case KS_ATTACHMENT_TEXT:
+  default:
+    return FALSE;
+  }
+}
+
+static GtkWidget *
+file_line_new (KsMessageRow *self, KsAttachment *attachment, GtkWidget *button)
+{
+  GtkWidget *line = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 4);
+
+  gtk_widget_set_halign (line, GTK_ALIGN_END);
+  if (can_pin (attachment)) {
+    GtkWidget *pin = ks_pin_button_new (ks_attachment_get_hash (attachment));
+
+    g_signal_connect_swapped (pin, "clicked", G_CALLBACK (pin_file_cb), self);
+    gtk_box_append (GTK_BOX (line), pin);
+  }
+  gtk_box_append (GTK_BOX (line), button);
+  return line;
+}
+
 static void
 update_files (KsMessageRow *self)
 {
@@ -258,9 +333,8 @@ update_files (KsMessageRow *self)
     GtkWidget *button =
         ks_attachment_button_new (attachment, self->thumbnails, self->thumbnails_data);
 
-    gtk_widget_set_halign (button, GTK_ALIGN_END);
     g_signal_connect (button, "clicked", G_CALLBACK (open_cb), self);
-    gtk_box_append (GTK_BOX (self->files), button);
+    gtk_box_append (GTK_BOX (self->files), file_line_new (self, attachment, button));
   }
   gtk_box_prepend (GTK_BOX (self->column), self->files);
 }
@@ -419,6 +493,8 @@ add_signals (void)
   signals[OPEN_ATTACHMENT] =
       g_signal_new ("open-attachment", KS_TYPE_MESSAGE_ROW, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
                     G_TYPE_NONE, 1, KS_TYPE_ATTACHMENT);
+  signals[PIN] = g_signal_new ("pin", KS_TYPE_MESSAGE_ROW, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
+                               G_TYPE_NONE, 2, G_TYPE_STRING, G_TYPE_BOOLEAN);
 }
 
 static void
@@ -441,7 +517,9 @@ ks_message_row_class_init (KsMessageRowClass *klass)
   gtk_widget_class_bind_template_child (widget_class, KsMessageRow, copy_button);
   gtk_widget_class_bind_template_child (widget_class, KsMessageRow, edit_button);
   gtk_widget_class_bind_template_child (widget_class, KsMessageRow, regenerate_button);
+  gtk_widget_class_bind_template_child (widget_class, KsMessageRow, pin_button);
   gtk_widget_class_bind_template_callback (widget_class, copy_cb);
+  gtk_widget_class_bind_template_callback (widget_class, pin_cb);
   gtk_widget_class_bind_template_callback (widget_class, regenerate_cb);
   gtk_widget_class_bind_template_callback (widget_class, ks_message_row_start_edit);
 }
@@ -459,6 +537,8 @@ ks_message_row_init (KsMessageRow *self)
                                   self);
   g_signal_group_connect_swapped (self->message_signals, "notify::error",
                                   G_CALLBACK (update_status), self);
+  g_signal_group_connect_swapped (self->message_signals, "notify::pinned", G_CALLBACK (update_pins),
+                                  self);
   g_signal_group_connect_swapped (self->message_signals, "notify::sibling",
                                   G_CALLBACK (update_branches), self);
   g_signal_group_connect_swapped (self->message_signals, "notify::n-siblings",

@@ -1,7 +1,8 @@
 /* ks-message-row.h - one message of the transcript: files, text, how it ended, branches, and what
  * can be done with it.
  * Signals: "regenerate", "continue" (), "edit" (char *text), "select-branch" (guint sibling),
- * "open-attachment" (KsAttachment).  Threads: main. */
+ * "open-attachment" (KsAttachment), "pin" (char *hash, gboolean pinned; hash NULL = the turn).
+ * Threads: main. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 

@@ -71,15 +71,16 @@ get_row (KsPictureList *self, guint i)
 }
 
 static void
-fill_row (PictureRow *row, const char *title, double share)
+fill_row (PictureRow *row, const char *title, double share, gboolean pinned)
 {
   g_autofree char *words = ks_words_share (share);
-  g_autofree char *sentence = g_strdup_printf ("%s: %s", title, words);
+  g_autofree char *sentence = ks_words_kept_row (title, words, pinned);
 
   if (g_strcmp0 (gtk_label_get_text (row->kept.title), title) != 0) {
     gtk_label_set_text (row->kept.title, title);
     gtk_widget_set_tooltip_text (row->button, title);
   }
+  gtk_widget_set_visible (row->kept.pin, pinned);
   gtk_inscription_set_text (row->kept.share, words);
   gtk_level_bar_set_value (row->kept.bar, CLAMP (share, 0, 1));
   gtk_accessible_update_property (GTK_ACCESSIBLE (row->button), GTK_ACCESSIBLE_PROPERTY_LABEL,
@@ -93,12 +94,14 @@ fill_older (KsPictureList *self, const KsMemoryView *view)
   g_autofree char *title = g_strdup_printf (
       ngettext ("%s earlier picture", "%s earlier pictures", self->n_older), count);
   double kept = 0, n_token = 0;
+  gboolean pinned = FALSE;
 
   for (guint i = 0; i < self->n_older; i++) {
+    pinned = pinned || view->pictures[i].pinned;
     kept += ks_memory_view_get_picture_share (view, i) * view->pictures[i].n_token;
     n_token += view->pictures[i].n_token;
   }
-  fill_row (get_row (self, 0), title, n_token > 0 ? kept / n_token : 0);
+  fill_row (get_row (self, 0), title, n_token > 0 ? kept / n_token : 0, pinned);
 }
 
 void
@@ -114,7 +117,7 @@ ks_picture_list_set_view (KsPictureList *self, const KsMemoryView *view)
     g_autofree char *title = ks_picture_list_dup_name (&view->pictures[i]);
 
     fill_row (get_row (self, i - self->n_older + 1), title,
-              ks_memory_view_get_picture_share (view, i));
+              ks_memory_view_get_picture_share (view, i), view->pictures[i].pinned);
   }
   n_row = n - self->n_older;
   for (guint i = 0; i < self->rows->len; i++)

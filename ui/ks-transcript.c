@@ -38,7 +38,7 @@ struct _KsTranscript {
 
 G_DEFINE_FINAL_TYPE (KsTranscript, ks_transcript, GTK_TYPE_WIDGET)
 
-enum { REGENERATE, CONTINUE, EDIT, SELECT_BRANCH, OPEN_ATTACHMENT, N_SIGNALS };
+enum { REGENERATE, CONTINUE, EDIT, SELECT_BRANCH, OPEN_ATTACHMENT, PIN, N_SIGNALS };
 static guint signals[N_SIGNALS];
 
 /* --- following the end --- */
@@ -200,6 +200,14 @@ open_attachment_cb (KsMessageRow *row, KsAttachment *attachment, KsTranscript *s
   g_signal_emit (self, signals[OPEN_ATTACHMENT], 0, attachment);
 }
 
+static void
+pin_cb (KsMessageRow *row, const char *hash, gboolean pinned, KsTranscript *self)
+{
+  g_autoptr (KsMessage) message = g_object_ref (ks_message_row_get_message (row));
+
+  g_signal_emit (self, signals[PIN], 0, message, hash, pinned);
+}
+
 /* Not in "teardown": a list that goes has let its children go before. */
 static void
 row_destroyed_cb (GtkWidget *row, KsTranscript *self)
@@ -219,6 +227,7 @@ setup_cb (GtkSignalListItemFactory *factory, GtkListItem *item, KsTranscript *se
   g_signal_connect (row, "edit", G_CALLBACK (edit_cb), self);
   g_signal_connect (row, "select-branch", G_CALLBACK (select_branch_cb), self);
   g_signal_connect (row, "open-attachment", G_CALLBACK (open_attachment_cb), self);
+  g_signal_connect (row, "pin", G_CALLBACK (pin_cb), self);
   g_signal_connect_object (row, "destroy", G_CALLBACK (row_destroyed_cb), self, G_CONNECT_DEFAULT);
   g_ptr_array_add (self->rows, row);
   gtk_list_item_set_child (item, row);
@@ -404,6 +413,8 @@ add_signals (void)
                     G_TYPE_NONE, 2, KS_TYPE_MESSAGE, G_TYPE_UINT);
   signals[OPEN_ATTACHMENT] = g_signal_new ("open-attachment", KS_TYPE_TRANSCRIPT, G_SIGNAL_RUN_LAST,
                                            0, NULL, NULL, NULL, G_TYPE_NONE, 1, KS_TYPE_ATTACHMENT);
+  signals[PIN] = g_signal_new ("pin", KS_TYPE_TRANSCRIPT, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
+                               G_TYPE_NONE, 3, KS_TYPE_MESSAGE, G_TYPE_STRING, G_TYPE_BOOLEAN);
 }
 
 static void

@@ -72,4 +72,36 @@ def the_next_start_reads_nothing_again():
     expect(not gone, f"{gone}")
 
 
+def talk(*lines, options=()):
+    """What chat says of memory after each answer."""
+    code, out, err = run("chat", *TINY, "--temperature", "0", "--max-tokens", "4", "--json", *options,
+                         stdin="\n".join(lines).encode())
+    expect(code == 0, err)
+    found, at, decoder = [], 0, json.JSONDecoder()
+    while out[at:].strip():
+        value, end = decoder.raw_decode(out[at:].lstrip())
+        at = len(out) - len(out[at:].lstrip()) + end
+        found.append(value)
+    return found, err
+
+
+@check
+def a_turn_that_is_pinned_stays_whole():
+    """Inside the budget, while others go; with a session it is stored; what does not fit is refused."""
+    long = "a" * 400
+    free = talk("seven", long, long, options=("--entries", "128"))[0]
+    held, err = talk("seven", "/pin 1", long, "/pin 2", "/pin 9", long, options=("--entries", "128"))
+    expect(len(held) == 3 and held[-1]["memory"]["pinned"] == [{"turn": 1}], f"{held[-1]['memory']['pinned']}")
+    memory = held[-1]["memory"]
+    expect(memory["kv_used_bytes"] <= memory["kv_budget_bytes"], f"{memory}")
+    kept = memory["entries_by_turn"]
+    expect(kept[0] > free[-1]["memory"]["entries_by_turn"][0], f"{kept}")
+    expect(err.count("unpin something or raise the target") == 1 and err.count("no such turn") == 1, err)
+    faded = talk("seven", "/pin 1", "/unpin 1", long, options=("--entries", "128"))[0]
+    expect(faded[-1]["memory"]["pinned"] == [], f"{faded[-1]['memory']['pinned']}")
+    first = talk("seven", "/pin 1", "eight", options=("--session", "new"))[0][-1]
+    again = talk("nine", options=("--session", str(first["session"]["id"])))[0][-1]
+    expect(first["memory"]["pinned"] == again["memory"]["pinned"] == [{"turn": 1}], f"{again['memory']}")
+
+
 sys.exit(main())

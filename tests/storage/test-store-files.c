@@ -52,7 +52,7 @@ test_newer (Fixture *f, gconstpointer data)
   fill (f);
   edit (f, "PRAGMA user_version = 99");
   assert_refused (f, KS_STORAGE_ERROR_NEWER);
-  edit (f, "PRAGMA user_version = 2");
+  edit (f, "PRAGMA user_version = 3");
   f->store = open_store (f->dir);
   assert_sound (f->store);
 }
@@ -167,7 +167,32 @@ test_older (Fixture *f, gconstpointer data)
   ks_database_close (database);
 }
 
-/* A file of the first schema opens with every attachment it had, and takes the new kinds. */
+/* What is pinned is found again, turn and file apart, and let go again. */
+static void
+assert_pins (KsStore *store, gint64 session, gint64 message, const char *hash)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GPtrArray) before = list_messages (store, session), after = NULL, last = NULL;
+
+  g_assert_false (ks_message_is_pinned (g_ptr_array_index (before, 0), NULL));
+  g_assert_false (ks_message_is_pinned (g_ptr_array_index (before, 0), hash));
+  g_assert_true (ks_store_set_pinned (store, message, hash, TRUE, &error));
+  g_assert_no_error (error);
+  after = list_messages (store, session);
+  g_assert_false (ks_message_is_pinned (g_ptr_array_index (after, 0), NULL));
+  g_assert_true (ks_message_is_pinned (g_ptr_array_index (after, 0), hash));
+  g_assert_true (ks_store_set_pinned (store, message, NULL, TRUE, &error));
+  g_assert_true (ks_store_set_pinned (store, message, hash, FALSE, &error));
+  g_assert_no_error (error);
+  last = list_messages (store, session);
+  g_assert_true (ks_message_is_pinned (g_ptr_array_index (last, 0), NULL));
+  g_assert_false (ks_message_is_pinned (g_ptr_array_index (last, 0), hash));
+  g_assert_false (ks_store_set_pinned (store, message, "none", TRUE, &error));
+  g_assert_error (error, KS_STORAGE_ERROR, KS_STORAGE_ERROR_NOT_FOUND);
+}
+
+/* A file of the first schema opens with every attachment it had, and takes the new kinds and pins.
+ */
 static void
 test_first_schema (Fixture *f, gconstpointer data)
 {
@@ -203,6 +228,7 @@ test_first_schema (Fixture *f, gconstpointer data)
   g_assert_cmpstr (ks_attachment_get_name (old), ==, "cat.png");
   g_assert_cmpuint (ks_attachment_get_height_px (old), ==, 2);
   g_assert_null (ks_attachment_get_reading (old));
+  assert_pins (store, 7, 9, hash);
 }
 
 static void

@@ -323,6 +323,24 @@ ks_chat_trace_picture_finish (KsChat *self, GAsyncResult *result, GError **error
 }
 
 void
+ks_chat_pin_async (KsChat *self, KsMessage *message, const char *hash, gboolean pinned,
+                   GAsyncReadyCallback callback, gpointer user_data)
+{
+  g_autoptr (GTask) task = g_task_new (self, NULL, callback, user_data);
+
+  g_string_append_printf (self->log, "%s %" G_GINT64_FORMAT " %s\n", pinned ? "pin" : "unpin",
+                          ks_message_get_id (message), hash != NULL ? hash : "-");
+  ks_message_set_pinned (message, hash, pinned);
+  g_task_return_boolean (task, TRUE);
+}
+
+gboolean
+ks_chat_pin_finish (KsChat *self, GAsyncResult *result, gboolean *out_is_whole, GError **error)
+{
+  return g_task_propagate_boolean (G_TASK (result), error);
+}
+
+void
 fake_chat_take_trace (KsChat *self, KsPictureTrace *take_trace)
 {
   ks_picture_trace_free (self->trace);

@@ -39,7 +39,8 @@ void fake_chat_fail (KsChat *self, const char *text);
 KsPendingAttachment *fake_chat_add (KsChat *self, const char *name, KsPendingState state);
 
 /* What was called: "send TEXT", "stop", "file PATH", "bytes NAME N", "unlock NAME PASSWORD",
- * "reading NAME WORDS", "remove NAME", "trace TURN NUMBER", a line each. */
+ * "reading NAME WORDS", "remove NAME", "trace TURN NUMBER", "pin MESSAGE HASH", "unpin MESSAGE
+ * HASH" ("-": its turn), a line each. */
 const char *fake_chat_get_log (KsChat *self);
 void fake_chat_clear_log (KsChat *self);
 /* The bytes that were attached last. */

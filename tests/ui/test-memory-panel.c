@@ -73,6 +73,41 @@ test_panel (void)
   ui_test_close (window);
 }
 
+static gboolean
+shows_pins (gpointer panel)
+{
+  return find_inscription (panel, "4,321") != NULL;
+}
+
+/* What is pinned is counted, has a mark, and is said. */
+static void
+test_pins (void)
+{
+  g_autoptr (KsMemoryView) view = fake_memory_new (2, 2, 3);
+  GtkWidget *panel = ks_memory_panel_new ();
+  GtkWindow *window = ui_test_present (panel, 300, 900);
+  const char *words = "Turn 1: 33 % kept, stays in memory"; /* as above */
+  GtkWidget *bar = NULL;
+  guint n_mark = 0;
+
+  fake_memory_add_pictures (view, 2);
+  ks_memory_panel_set_view (KS_MEMORY_PANEL (panel), view);
+  ui_test_wait (shows_turns, panel);
+  n_mark = count_visible (panel, GTK_TYPE_IMAGE);
+  view->pinned_turns = g_new0 (gboolean, 3);
+  view->pinned_turns[0] = TRUE;
+  view->pictures[1].pinned = TRUE;
+  view->n_pinned = 4321;
+  ks_memory_panel_set_view (KS_MEMORY_PANEL (panel), view);
+  ui_test_wait (shows_pins, panel);
+  g_assert_cmpuint (count_visible (panel, GTK_TYPE_IMAGE), ==, n_mark + 2);
+  bar = ui_test_find_text (panel, "Turn 1");
+  bar = ui_test_find (gtk_widget_get_parent (gtk_widget_get_parent (bar)), GTK_TYPE_LEVEL_BAR);
+  gtk_test_accessible_assert_property (bar, GTK_ACCESSIBLE_PROPERTY_LABEL, words);
+  ui_test_save (panel, "panel-pinned");
+  ui_test_close (window);
+}
+
 static void
 keep_cb (GtkWidget *panel, gboolean keep, int *asked)
 {
@@ -246,6 +281,7 @@ main (int argc, char **argv)
 {
   ui_test_init (&argc, &argv);
   g_test_add_func ("/memory-panel/panel", test_panel);
+  g_test_add_func ("/memory-panel/pins", test_pins);
   g_test_add_func ("/memory-panel/keep", test_keep);
   g_test_add_func ("/memory-panel/many-turns", test_many_turns);
   g_test_add_func ("/memory-panel/pictures", test_pictures);

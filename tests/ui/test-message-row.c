@@ -48,6 +48,13 @@ open_cb (KsMessageRow *row, KsAttachment *attachment, Fixture *fixture)
   g_string_append_printf (fixture->events, "open %s;", ks_attachment_get_name (attachment));
 }
 
+static void
+pin_cb (KsMessageRow *row, const char *hash, gboolean pinned, Fixture *fixture)
+{
+  g_string_append_printf (fixture->events, "%s %s;", pinned ? "pin" : "unpin",
+                          hash != NULL ? hash : "turn");
+}
+
 /* Pictures that tests can see arriving: 2 x 1 pixels at once, or never for a file named late. */
 static KsThumbnailDone late_done;
 static gpointer late_data;
@@ -82,6 +89,7 @@ set_up (Fixture *fixture, KsMessageRole role, const char *text)
   g_signal_connect (fixture->row, "edit", G_CALLBACK (edit_cb), fixture);
   g_signal_connect (fixture->row, "select-branch", G_CALLBACK (branch_cb), fixture);
   g_signal_connect (fixture->row, "open-attachment", G_CALLBACK (open_cb), fixture);
+  g_signal_connect (fixture->row, "pin", G_CALLBACK (pin_cb), fixture);
   scroller = gtk_scrolled_window_new ();
   gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (scroller), fixture->row);
   fixture->window = ui_test_present (scroller, 600, 500);
@@ -370,6 +378,40 @@ count_widgets (GtkWidget *widget)
 
 /* While a text grows, the widgets of finished blocks stay the same ones, and words that are added
  * to the last block make no new widget. */
+/* The pins of a turn and of its pictures say what they would do, follow the message, and rest while
+ * nothing can be asked for; text files and answers have none. */
+static void
+test_pins (void)
+{
+  Fixture fixture = {0};
+  GtkWidget *button = NULL;
+
+  set_up (&fixture, KS_MESSAGE_USER, "Look");
+  add_file (fixture.message, KS_ATTACHMENT_IMAGE, "cat.png", 0);
+  add_file (fixture.message, KS_ATTACHMENT_TEXT, "note.txt", 0);
+  show (&fixture);
+  g_assert_null (find_button (fixture.row, "Keep note.txt in Memory"));
+  click (&fixture, "Keep This Turn in Memory");
+  click (&fixture, "Keep cat.png in Memory");
+  g_assert_cmpstr (strstr (fixture.events->str, "pin"), ==, "pin turn;pin 00;");
+  ks_message_set_pinned (fixture.message, NULL, TRUE);
+  ks_message_set_pinned (fixture.message, "00", TRUE);
+  g_string_truncate (fixture.events, 0);
+  click (&fixture, "Let This Turn Fade");
+  click (&fixture, "Let cat.png Fade");
+  g_assert_cmpstr (fixture.events->str, ==, "unpin turn;unpin 00;");
+  button = find_button (fixture.row, "Let This Turn Fade");
+  g_assert_true (gtk_widget_get_focusable (button));
+  ks_message_row_set_place (KS_MESSAGE_ROW (fixture.row), TRUE, FALSE);
+  g_assert_false (gtk_widget_get_sensitive (button));
+  ui_test_save (fixture.row, "row-pinned");
+  tear_down (&fixture);
+  set_up (&fixture, KS_MESSAGE_ASSISTANT, "I see.");
+  show (&fixture);
+  g_assert_null (find_button (fixture.row, "Keep This Turn in Memory"));
+  tear_down (&fixture);
+}
+
 static void
 test_streaming (void)
 {
@@ -612,6 +654,7 @@ main (int argc, char **argv)
   g_test_add_func ("/message-row/branches", test_branches);
   g_test_add_func ("/message-row/edit", test_edit);
   g_test_add_func ("/message-row/files", test_files);
+  g_test_add_func ("/message-row/pins", test_pins);
   g_test_add_func ("/message-row/streaming", test_streaming);
   g_test_add_func ("/message-row/growing-blocks", test_growing_blocks);
   g_test_add_func ("/message-row/folding", test_folding);

@@ -128,6 +128,8 @@ gboolean ks_core_book (KsConversationCore *core, KsEngineJob *job, const KsPictu
 gboolean ks_core_check_target (KsConversationCore *core, KsEngineJob *job, GError **error);
 /* Once for each name: its file cannot be read any more. */
 void ks_core_tell_lost (KsConversationCore *core, KsEngineJob *job, const char *name);
+/* The same for all texts of a turn, read or recalled. */
+void ks_core_tell_lost_texts (KsConversationCore *core, KsEngineJob *job, const KsTurnText *turn);
 /* Sees to it that every picture of a turn was encoded, and says how each stands in its message:
  * out [turn->pictures->len].  *out_rest (transfer full): the message as it is without those that
  * cannot be read any more, to which out belongs then; NULL when all are there. */

@@ -328,6 +328,7 @@ read_or_recall (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, co
     ks_core_begin_chain (core, system);
   ks_core_forget_pins (core, core->turn);
   ks_core_want_pins (core, core->turn, turn);
+  ks_core_tell_lost_texts (core, job, turn);
   if (core->has_chain)
     ks_turn_hash_ask (&core->chain, turn, &asked);
   core->asked_hash = asked;
@@ -477,8 +478,10 @@ ks_conversation_core_restore (KsConversationCore *core, KsEngine *engine, KsEngi
   ks_core_publish (core);
   if (turns->len == 0)
     return TRUE;
-  for (guint i = 0; i < turns->len; i++)
+  for (guint i = 0; i < turns->len; i++) {
     ks_core_want_pins (core, i, g_ptr_array_index (turns, i));
+    ks_core_tell_lost_texts (core, job, g_ptr_array_index (turns, i));
+  }
   ks_core_begin_chain (core, system);
   n_kept = recall_turns (core, job, turns);
   if (n_kept < turns->len)

@@ -317,6 +317,13 @@ ks_core_tell_lost (KsConversationCore *core, KsEngineJob *job, const char *name)
   ks_engine_job_emit_notice (job, text);
 }
 
+void
+ks_core_tell_lost_texts (KsConversationCore *core, KsEngineJob *job, const KsTurnText *turn)
+{
+  for (guint i = 0; i < turn->lost->len; i++)
+    ks_core_tell_lost (core, job, g_ptr_array_index (turn->lost, i));
+}
+
 /* A stored picture that this model cannot take, as another one could: its turn goes on without it.
  */
 static void

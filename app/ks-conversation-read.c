@@ -374,13 +374,13 @@ encode_messages (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, u
   ks_error err = {0};
   gboolean ok;
 
-  for (guint i = 0; i < turn->lost->len; i++)
-    ks_core_tell_lost (core, job, g_ptr_array_index (turn->lost, i));
   if (!check_pictures (turn, error) ||
       !ks_core_look (core, engine, job, turn, visuals, &rest, error))
     return FALSE;
-  if (rest != NULL)
+  if (rest != NULL) {
+    core->has_chain = FALSE; /* it stands for pictures that are not in it */
     turn = rest;
+  }
   if (system != NULL)
     messages[n++] =
         (ks_chat_message){.role = KS_ROLE_SYSTEM, .text = system, .n_bytes = strlen (system)};

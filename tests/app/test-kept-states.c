@@ -252,6 +252,79 @@ test_damaged (LibraryFixture *f, gconstpointer data)
   g_assert_no_error (error);
 }
 
+/* A session of one turn with a text file. (transfer full) its content's hash */
+static char *
+store_text (LibraryFixture *f, const char *text)
+{
+  g_autoptr (KsStore) store = fixture_open_store (f);
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GBytes) bytes = g_bytes_new (text, strlen (text));
+  g_autoptr (KsSession) session = ks_store_add_session (store, "text", NULL, &error);
+  g_autoptr (GPtrArray) attachments = g_ptr_array_new_with_free_func (g_object_unref);
+  g_autoptr (KsMessage) user = NULL, answer = NULL;
+  char *hash = ks_blob_store_add (ks_store_get_blobs (store), bytes, &error);
+
+  g_assert_no_error (error);
+  g_ptr_array_add (attachments, ks_attachment_new (KS_ATTACHMENT_TEXT, "note.txt", hash,
+                                                   strlen (text), hash, 0, 0, 0));
+  user = ks_store_add_message (store, ks_session_get_id (session), 0, KS_MESSAGE_USER,
+                               KS_MESSAGE_COMPLETE, "see", attachments, &error);
+  g_assert_no_error (error);
+  answer = ks_store_add_message (store, ks_session_get_id (session), ks_message_get_id (user),
+                                 KS_MESSAGE_ASSISTANT, KS_MESSAGE_COMPLETE, "seen", NULL, &error);
+  g_assert_no_error (error);
+  return hash;
+}
+
+/* Opens the first session and asks; tokens that were read again before that. */
+static guint
+ask_first (LibraryFixture *f, const char *question)
+{
+  guint n_reread = 0;
+  g_autoptr (KsSession) session = NULL;
+  KsChat *chat;
+
+  session = fixture_get_first_session (f);
+  chat = open_chat (f, session, 4, &n_reread);
+  g_free (fixture_ask (chat, question));
+  let_go (f, chat, &n_reread);
+  return n_reread;
+}
+
+/* A state of a text that is gone does not stand in for it: the session is read again without the
+ * text, and that is said each time; the state of that reading in turn is not taken for the text
+ * once it is there again. */
+static void
+test_lost_text (LibraryFixture *f, gconstpointer data)
+{
+  const char *const text = "The key lies under the mat, beside the door of the shed.";
+  g_autofree char *hash = NULL, *path = NULL;
+  g_autoptr (GError) error = NULL;
+
+  fixture_close (f);
+  hash = store_text (f, text);
+  path = g_build_filename (f->dir, "blobs", hash, NULL);
+  fixture_open (f);
+  g_assert_cmpuint (ask_first (f, "one"), >, 0);
+  fixture_reopen (f);
+  g_assert_cmpuint (ask_first (f, "two"), ==, 0);
+  g_assert_null (strstr (f->notices->str, "note.txt"));
+  fixture_close (f);
+  g_assert_cmpint (g_remove (path), ==, 0);
+  fixture_open (f);
+  g_assert_cmpuint (ask_first (f, "three"), >, 0);
+  g_assert_nonnull (strstr (f->notices->str, "note.txt"));
+  g_string_truncate (f->notices, 0);
+  fixture_reopen (f);
+  g_assert_cmpuint (ask_first (f, "four"), ==, 0);
+  g_assert_nonnull (strstr (f->notices->str, "note.txt"));
+  fixture_close (f);
+  g_assert_true (g_file_set_contents (path, text, -1, &error));
+  g_assert_no_error (error);
+  fixture_open (f);
+  g_assert_cmpuint (ask_first (f, "five"), >, 0);
+}
+
 /* States of a session that is deleted do not come to the disk, and those there go. */
 static void
 test_deleted (LibraryFixture *f, gconstpointer data)
@@ -453,6 +526,7 @@ main (int argc, char **argv)
   ADD ("/kept-states/none-kept", test_none_kept);
   ADD ("/kept-states/restart", test_restart);
   ADD ("/kept-states/damaged", test_damaged);
+  ADD ("/kept-states/lost-text", test_lost_text);
   ADD ("/kept-states/deleted", test_deleted);
   ADD_CACHE ("/kept-states/limit", test_limit);
   ADD_CACHE ("/kept-states/scarce", test_scarce);

@@ -144,4 +144,15 @@ void ks_library_get_target_range (KsLibrary *self, guint64 *out_min_bytes, guint
 /* The device's numbers when no chat has any yet. (transfer full) NULL without a model. */
 KsMemoryView *ks_library_dup_memory (KsLibrary *self);
 
+/* --- kept states --- */
+/* What the states of sessions take that going back to one finds again, or takes once clear has
+ * removed them all. */
+typedef struct {
+  guint64 memory_bytes, disk_bytes;
+} KsStateSizes;
+void ks_library_measure_states_async (KsLibrary *self, gboolean clear, GAsyncReadyCallback callback,
+                                      gpointer user_data);
+gboolean ks_library_measure_states_finish (KsLibrary *self, GAsyncResult *result,
+                                           KsStateSizes *out_sizes, GError **error);
+
 G_END_DECLS

@@ -8,6 +8,7 @@
 #include "ui/ks-model-manager.h"
 #include "ui/ks-picture-preferences.h"
 #include "ui/ks-preference-rows.h"
+#include "ui/ks-state-preferences.h"
 
 #include <glib/gi18n.h>
 
@@ -59,8 +60,8 @@ static const KsChoice modes[] = {
 
 static const KsNumberRange thread_range = {0, 1024, 1, 0};
 
-static const char *const general_keys[] = {"color-scheme", "compute-mode", "n-thread", "policy",
-                                           NULL};
+static const char *const general_keys[] = {"color-scheme",  "compute-mode",    "n-thread", "policy",
+                                           "snapshot-disk", "snapshot-memory", NULL};
 
 static void
 say (Preferences *self, const char *text)
@@ -254,6 +255,7 @@ general_page_new (Preferences *self)
   g_settings_bind (self->gsettings, "n-thread", ks_number_row_get_spin (threads), "value",
                    G_SETTINGS_BIND_DEFAULT);
   adw_preferences_group_add (group, threads);
+  ks_state_group_add (page, self->library);
   group = ks_preference_group_new (page, _ ("Appearance"), NULL);
   adw_preferences_group_add (group,
                              ks_choice_row_new (_ ("Colours"), NULL, self->gsettings,

@@ -7,6 +7,8 @@
 #include "ui/ks-preference-rows.h"
 #include "ui/ks-preferences.h"
 
+#include <string.h>
+
 typedef struct {
   LibraryFixture base;
   KsChat *chat;
@@ -155,6 +157,48 @@ test_mode (Fixture *f, gconstpointer data)
   g_assert_false (ks_settings_get_exact (f->base.settings));
 }
 
+static gboolean
+is_measured (gpointer row)
+{
+  return strstr (adw_action_row_get_subtitle (row), "on the disk") != NULL;
+}
+
+static gboolean
+is_cleared (gpointer row)
+{
+  return strstr (adw_action_row_get_subtitle (row), "0\u00a0bytes on the disk") != NULL;
+}
+
+/* Limits of kept states are set here; what they take is told, and gone when it is cleared. */
+static void
+test_states (Fixture *f, gconstpointer data)
+{
+  GtkWidget *row = find_row (f->dialog, "States kept now", 0);
+  g_autofree char *dir =
+      g_build_filename (ks_library_get_data_dir (f->base.library), "snapshots", NULL);
+  g_autofree char *key = g_strnfill (64, 'a'), *path = NULL;
+  g_autoptr (GError) error = NULL;
+
+  ui_test_wait (is_measured, row);
+  gtk_spin_button_set_value (spin_of (f, "States in memory", 0), 256);
+  gtk_spin_button_set_value (spin_of (f, "States on the disk", 0), 1024);
+  g_assert_cmpuint (ks_settings_get_snapshot_memory_bytes (f->base.settings), ==, 256u << 20);
+  g_assert_cmpuint (ks_settings_get_snapshot_disk_bytes (f->base.settings), ==, 1024u << 20);
+  g_assert_cmpint (g_mkdir_with_parents (dir, 0700), ==, 0);
+  path = g_strdup_printf ("%s/0000000000000001-%s", dir, key);
+  g_assert_true (g_file_set_contents (path, "0123456789", 10, &error));
+  g_assert_no_error (error);
+  ks_dialog_close (f->dialog);
+  f->dialog = ks_preferences_present (f->base.child, f->base.library, f->chat);
+  row = find_row (f->dialog, "States kept now", 0);
+  ui_test_wait (is_measured, row);
+  g_assert_cmpstr (adw_action_row_get_subtitle (ADW_ACTION_ROW (row)), ==,
+                   "0\u00a0bytes in memory, 10\u00a0bytes on the disk");
+  click (row, "_Clear");
+  ui_test_wait (is_cleared, row);
+  g_assert_false (g_file_test (path, G_FILE_TEST_EXISTS));
+}
+
 /* The system prompt has lines. */
 static void
 test_prompt (Fixture *f, gconstpointer data)
@@ -272,6 +316,7 @@ main (int argc, char **argv)
   g_test_add ("/preferences/choices", Fixture, NULL, set_up, test_choices, tear_down);
   g_test_add ("/preferences/mode", Fixture, NULL, set_up, test_mode, tear_down);
   g_test_add ("/preferences/pixels", Fixture, NULL, set_up, test_pixels, tear_down);
+  g_test_add ("/preferences/states", Fixture, NULL, set_up, test_states, tear_down);
   g_test_add ("/preferences/prompt", Fixture, NULL, set_up, test_prompt, tear_down);
   g_test_add ("/preferences/restore", Fixture, NULL, set_up, test_restore, tear_down);
   g_test_add ("/preferences/session", Fixture, NULL, set_up, test_session, tear_down);

@@ -401,6 +401,8 @@ make_looks (const CliOptions *options)
 
   if (options->visionzip != NULL)
     g_string_append_printf (text, "+visionzip-%s", options->visionzip);
+  if (options->fastv != NULL)
+    g_string_append_printf (text, "+fastv-%s", options->fastv);
   g_string_replace (text, ",", "-", 0);
   return g_string_free (text, FALSE);
 }

@@ -3,11 +3,7 @@
 #include "app/cli-options.h"
 
 #include "app/ks-error.h"
-
-#include <string.h>
-
-#define MAX_TOKENS 65536
-#define MAX_LAYERS 4096
+#include "app/ks-prune.h"
 
 void
 cli_prune_add (CliOptions *options, GOptionContext *context)
@@ -27,50 +23,28 @@ cli_prune_add (CliOptions *options, GOptionContext *context)
   g_option_context_add_main_entries (context, entries, NULL);
 }
 
-/* "54,10" */
 static gboolean
 parse_zip (const char *text, ks_vision_zip *out, GError **error)
 {
-  g_auto (GStrv) parts = g_strsplit (text, ",", 3);
-  guint64 kept = 0, merged = 0;
-
-  if (g_strv_length (parts) != 2 ||
-      !g_ascii_string_to_unsigned (parts[0], 10, 1, MAX_TOKENS, &kept, NULL) ||
-      !g_ascii_string_to_unsigned (parts[1], 10, 0, MAX_TOKENS, &merged, NULL)) {
-    g_set_error (
-        error, KS_APP_ERROR, KS_APP_ERROR_USAGE,
-        "--visionzip takes two numbers, tokens to keep (1 or more) and tokens to merge the "
-        "others into, as 54,10; not '%s'",
-        text);
-    return FALSE;
-  }
-  *out = (ks_vision_zip){.n_dominant = (uint32_t)kept, .n_context = (uint32_t)merged};
-  return TRUE;
+  if (ks_prune_parse_zip (text, out))
+    return TRUE;
+  g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_USAGE,
+               "--visionzip takes two numbers, tokens to keep (1 or more) and tokens to merge the "
+               "others into, as 54,10; not '%s'",
+               text);
+  return FALSE;
 }
 
-/* "2,0.5" */
 static gboolean
 parse_fastv (const char *text, ks_fastv *out, GError **error)
 {
-  g_auto (GStrv) parts = g_strsplit (text, ",", 3);
-  guint64 layer = 0;
-  double drop = -1;
-  char *end = NULL;
-
-  if (g_strv_length (parts) == 2 && parts[1][0] != '\0') {
-    drop = g_ascii_strtod (parts[1], &end);
-    drop = *end == '\0' ? drop : -1;
-  }
-  if (!(drop >= 0 && drop <= 1) ||
-      !g_ascii_string_to_unsigned (parts[0], 10, 1, MAX_LAYERS, &layer, NULL)) {
-    g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_USAGE,
-                 "--fastv takes a number of layers (1 or more) and a part from 0 to 1, as 2,0.5; "
-                 "not '%s'",
-                 text);
-    return FALSE;
-  }
-  *out = (ks_fastv){.layer = (uint32_t)layer, .drop = drop};
-  return TRUE;
+  if (ks_prune_parse_fastv (text, out))
+    return TRUE;
+  g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_USAGE,
+               "--fastv takes a number of layers (1 or more) and a part from 0 to 1, as 2,0.5; "
+               "not '%s'",
+               text);
+  return FALSE;
 }
 
 gboolean

@@ -375,6 +375,28 @@ open_pool (KsEngineSetup *setup, const KsEngineOptions *options, GError **error)
   return ks_error_check (status, &err, error);
 }
 
+/* Tower and how pictures go through it: they decide what a state holds of one. (transfer full) */
+static char *
+name_eyes (const KsEngineSetup *setup, const KsEngineOptions *options)
+{
+  const ks_vision_limits *limits = &options->vision_limits;
+  const ks_vision_zip *zip = &options->vision_zip;
+  GString *name;
+
+  if (setup->sight == NULL)
+    return NULL;
+  name = g_string_new (options->mmproj_hash);
+  if (limits->min_pixels > 0 || limits->max_pixels > 0 || limits->no_split)
+    g_string_append_printf (name, " pixels %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %d",
+                            (guint64)limits->min_pixels, (guint64)limits->max_pixels,
+                            limits->no_split);
+  if (zip->n_dominant > 0)
+    g_string_append_printf (name, " zip %u %u", zip->n_dominant, zip->n_context);
+  if (options->fastv.layer > 0)
+    g_string_append_printf (name, " fastv %u %.17g", options->fastv.layer, options->fastv.drop);
+  return g_string_free (name, FALSE);
+}
+
 /* A file without a hash may be another one next time: its states stay in memory. */
 static void
 open_kept (KsEngineSetup *setup, const KsEngineOptions *options)
@@ -382,12 +404,14 @@ open_kept (KsEngineSetup *setup, const KsEngineOptions *options)
   gboolean is_known = options->model_hash != NULL &&
                       (setup->gate == NULL || options->gate_hash != NULL) &&
                       (setup->sight == NULL || options->mmproj_hash != NULL);
+  g_autofree char *eyes = NULL;
   KsTurnHash weights;
 
   if (options->snapshot_memory_bytes == 0)
     return;
-  ks_turn_hash_weights (options->model_hash, setup->gate != NULL ? options->gate_hash : NULL,
-                        setup->sight != NULL ? options->mmproj_hash : NULL, &weights);
+  eyes = name_eyes (setup, options);
+  ks_turn_hash_weights (options->model_hash, setup->gate != NULL ? options->gate_hash : NULL, eyes,
+                        &weights);
   setup->kept = ks_snapshot_cache_new (is_known ? options->snapshots : NULL, &weights,
                                        options->snapshot_memory_bytes);
 }

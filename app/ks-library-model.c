@@ -506,8 +506,10 @@ start_load (KsLibrary *self)
   choice->instead = g_strdup (self->default_model);
   choice->has_instead = g_strcmp0 (self->model_wanted, self->default_model) != 0;
   choice->options = make_options (self);
-  if (self->options == NULL)
+  if (self->options == NULL) {
     ks_eye_options_apply (choice->options, self->settings);
+    ks_eye_options_prune (choice->options, self->settings);
+  }
   ks_eye_options_set_store (choice->options, self->settings, ks_library_get_data_dir (self));
   set_snapshots (self, choice->options);
   choice->mmproj_choices = ks_settings_dup_mmproj_choices (self->settings);

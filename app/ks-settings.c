@@ -30,6 +30,7 @@ static const struct {
     {"snapshot-memory", "u", "512"},
     {"snapshot-disk", "u", "2048"},
     {"embedding-memory", "u", "64"},
+    {"fastv", "s", "''"},
     {"kv-budget", "s", "''"},
     {"last-session", "x", "0"},
     {"max-tokens", "u", "512"},
@@ -51,6 +52,7 @@ static const struct {
     {"top-k", "i", "40"},
     {"top-p", "d", "0.95"},
     {"video-frames", "u", "16"},
+    {"visionzip", "s", "''"},
     {"window-height", "i", "760"},
     {"window-maximized", "b", "false"},
     {"window-width", "i", "1100"},
@@ -534,6 +536,20 @@ ks_settings_get_recognise_text (KsSettings *self)
   g_return_val_if_fail (KS_IS_SETTINGS (self), FALSE);
   value = get_value (self, "recognise-text");
   return g_variant_get_boolean (value);
+}
+
+char *
+ks_settings_dup_visionzip (KsSettings *self)
+{
+  g_return_val_if_fail (KS_IS_SETTINGS (self), NULL);
+  return dup_string (self, "visionzip");
+}
+
+char *
+ks_settings_dup_fastv (KsSettings *self)
+{
+  g_return_val_if_fail (KS_IS_SETTINGS (self), NULL);
+  return dup_string (self, "fastv");
 }
 
 guint

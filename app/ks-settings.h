@@ -74,6 +74,9 @@ guint64 ks_settings_get_embedding_memory_bytes (KsSettings *self);
 guint64 ks_settings_get_embedding_disk_bytes (KsSettings *self);
 guint64 ks_settings_get_snapshot_memory_bytes (KsSettings *self);
 guint64 ks_settings_get_snapshot_disk_bytes (KsSettings *self);
+/* Fewer tokens of pictures as the user wrote it, see ks-prune.h; NULL = all. (transfer full) */
+char *ks_settings_dup_visionzip (KsSettings *self);
+char *ks_settings_dup_fastv (KsSettings *self);
 /* Whether words in attached pictures and scanned pages are recognised. */
 gboolean ks_settings_get_recognise_text (KsSettings *self);
 /* Frames of a video that go to the model. */

@@ -13,8 +13,23 @@
 #define MOST_KEY "picture-max-pixels"
 
 static const char *const keys[] = {
-    LEAST_KEY,          MOST_KEY,         "split-pictures", "recognise-text",
-    "embedding-memory", "embedding-disk", "video-frames",   NULL};
+    LEAST_KEY,        MOST_KEY,       "split-pictures", "recognise-text", "embedding-memory",
+    "embedding-disk", "video-frames", "visionzip",      "fastv",          NULL};
+
+static const KsChoice zips[] = {
+    {"", N_ ("Off"),
+     N_ ("Keeps what the eyes attend to most and merges the rest, so that pictures cost less")},
+    {"162,30", N_ ("192 tokens a view"), N_ ("162 stay, the others are merged into 30")},
+    {"108,20", N_ ("128 tokens a view"), N_ ("108 stay, the others are merged into 20")},
+    {"54,10", N_ ("64 tokens a view"), N_ ("54 stay, the others are merged into 10")},
+};
+
+static const KsChoice fastvs[] = {
+    {"", N_ ("Off"),
+     N_ ("Later layers skip what of a picture is looked at least, so that it is read faster")},
+    {"2,0.5", N_ ("Half of a picture"), N_ ("Is left out behind the second layer")},
+    {"2,0.75", N_ ("Three quarters of a picture"), N_ ("Are left out behind the second layer")},
+};
 
 static const guint sides[] = {256, 384, 512, 768, 1024, 1536, 2048, 3072};
 
@@ -192,6 +207,14 @@ ks_picture_page_new (KsLibrary *library)
       group, switch_row_new (gsettings, "recognise-text", _ ("Read the text in pictures"),
                              _ ("Recognised by machine (OCR) and marked as that: it may hold "
                                 "errors")));
+  group = ks_preference_group_new (page, _ ("Fewer Tokens of a Picture"),
+                                   _ ("Faster and smaller, for some loss of detail."));
+  adw_preferences_group_add (group,
+                             ks_choice_row_new (_ ("Merge tokens (VisionZip)"), NULL, gsettings,
+                                                "visionzip", zips, G_N_ELEMENTS (zips)));
+  adw_preferences_group_add (group,
+                             ks_choice_row_new (_ ("Leave out tokens (FastV)"), NULL, gsettings,
+                                                "fastv", fastvs, G_N_ELEMENTS (fastvs)));
   group = ks_preference_group_new (
       page, _ ("Pictures That Were Looked At"),
       _ ("What the model made of a picture is kept, so that it looks at each one once."));

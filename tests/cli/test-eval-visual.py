@@ -73,6 +73,22 @@ def tables_have_intervals_and_maps():
 
 
 @check
+def pictures_with_fewer_tokens_are_cells_of_their_own():
+    """VisionZip and FastV alone and together, with each policy, beside what is whole, in one file."""
+    base = ["run", "visual-yesno", *EYES, "--counts", "1", "--samples", "1", "--side", "112", "--policies",
+            "full,streaming", "--entries", "64", "--max-new", "1", "--question", "with", "--context", "2000", "--out",
+            path("fewer.jsonl")]
+    zipped, fast = ["--visionzip", "3,1"], ["--fastv", "1,0.5"]
+    for more in ([], zipped, fast, zipped + fast):
+        done(*base, *more)
+    found = {r["policy"]: r["prompt_tokens"] for r in rows("fewer.jsonl")}
+    names = ("", "+visionzip-3-1", "+fastv-1-0.5", "+visionzip-3-1+fastv-1-0.5")
+    expect(set(found) == {p + n for p in ("full", "streaming") for n in names}, f"{found}")
+    expect(found["full+visionzip-3-1"] < found["full"] == found["full+fastv-1-0.5"], f"{found}")
+    expect(found["full+visionzip-3-1+fastv-1-0.5"] == found["full+visionzip-3-1"], f"{found}")
+
+
+@check
 def wrong_options_are_named():
     base = ["eval", "run", "visual-index", *EYES, "--out", path("wrong.jsonl")]
     expect_failure(2, [*base, "--counts", "51"], "--counts")

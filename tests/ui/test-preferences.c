@@ -1,6 +1,7 @@
 /* test-preferences.c - rows show the settings and change them, over a real library. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/ks-model-fit.h"
+#include "app/ks-prune.h"
 #include "engine/evict.h"
 #include "tests/ui/ui-library.h"
 #include "ui/ks-compat.h"
@@ -199,6 +200,41 @@ test_states (Fixture *f, gconstpointer data)
   g_assert_false (g_file_test (path, G_FILE_TEST_EXISTS));
 }
 
+/* Pictures keep all their tokens unless the user wants fewer; every choice is one that works, and
+ * says what it does. */
+static void
+test_fewer_tokens (Fixture *f, gconstpointer data)
+{
+  AdwComboRow *zip = ADW_COMBO_ROW (find_row (f->dialog, "Merge tokens (VisionZip)", 0));
+  AdwComboRow *fastv = ADW_COMBO_ROW (find_row (f->dialog, "Leave out tokens (FastV)", 0));
+  g_autofree char *none = ks_settings_dup_visionzip (f->base.settings);
+  g_autofree char *no = ks_settings_dup_fastv (f->base.settings);
+
+  g_assert_null (none);
+  g_assert_null (no);
+  g_assert_cmpuint (adw_combo_row_get_selected (zip), ==, 0);
+  g_assert_nonnull (strstr (adw_action_row_get_subtitle (ADW_ACTION_ROW (zip)), "merges"));
+  g_assert_nonnull (strstr (adw_action_row_get_subtitle (ADW_ACTION_ROW (fastv)), "skip"));
+  for (guint i = 1; i < g_list_model_get_n_items (adw_combo_row_get_model (zip)); i++) {
+    g_autofree char *text = NULL;
+    ks_vision_zip value = {0};
+
+    adw_combo_row_set_selected (zip, i);
+    text = ks_settings_dup_visionzip (f->base.settings);
+    g_assert_true (ks_prune_parse_zip (text, &value));
+    g_assert_cmpuint (value.n_dominant, >, value.n_context);
+  }
+  for (guint i = 1; i < g_list_model_get_n_items (adw_combo_row_get_model (fastv)); i++) {
+    g_autofree char *text = NULL;
+    ks_fastv value = {0};
+
+    adw_combo_row_set_selected (fastv, i);
+    text = ks_settings_dup_fastv (f->base.settings);
+    g_assert_true (ks_prune_parse_fastv (text, &value));
+    g_assert_cmpfloat (value.drop, >, 0);
+  }
+}
+
 /* The system prompt has lines. */
 static void
 test_prompt (Fixture *f, gconstpointer data)
@@ -317,6 +353,7 @@ main (int argc, char **argv)
   g_test_add ("/preferences/mode", Fixture, NULL, set_up, test_mode, tear_down);
   g_test_add ("/preferences/pixels", Fixture, NULL, set_up, test_pixels, tear_down);
   g_test_add ("/preferences/states", Fixture, NULL, set_up, test_states, tear_down);
+  g_test_add ("/preferences/fewer-tokens", Fixture, NULL, set_up, test_fewer_tokens, tear_down);
   g_test_add ("/preferences/prompt", Fixture, NULL, set_up, test_prompt, tear_down);
   g_test_add ("/preferences/restore", Fixture, NULL, set_up, test_restore, tear_down);
   g_test_add ("/preferences/session", Fixture, NULL, set_up, test_session, tear_down);

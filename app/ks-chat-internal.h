@@ -19,6 +19,7 @@ typedef enum { KS_RUN_NONE, KS_RUN_SEND, KS_RUN_REGENERATE, KS_RUN_CONTINUE } Ks
 typedef struct {
   KsRunKind kind;
   KsMessage *user, *answer; /* the turn that is answered; user may be NULL for CONTINUE */
+  KsMessage *edited;        /* whose pins a new message takes over; NULL = none */
   guint n_before;           /* answer's tokens before it was continued */
   gboolean stop;            /* the user asked to stop */
   gboolean granted;         /* the engine is ours */
@@ -121,7 +122,8 @@ typedef struct {
   gint64 parent;
   char *text; /* of a new user's message; NULL = none */
   GPtrArray *attachments;
-  gint64 answer; /* goes on with this one; 0 = a new one */
+  GPtrArray *pins; /* of the new message: hashes of files, "" for its turn; NULL = none */
+  gint64 answer;   /* goes on with this one; 0 = a new one */
   char *answer_text;
   guint n_tokens;
 } KsBeginRequest;

@@ -24,6 +24,7 @@ clear_run (KsChat *self)
 
   g_clear_object (&run->user);
   g_clear_object (&run->answer);
+  g_clear_object (&run->edited);
   g_clear_object (&run->cancellable);
   g_clear_object (&run->job);
   g_clear_pointer (&run->texts, g_ptr_array_unref);
@@ -566,6 +567,24 @@ begun_cb (GObject *source, GAsyncResult *result, gpointer user_data)
     ks_library_want_slot (self->library, self);
 }
 
+/* As KsBeginRequest has them. (transfer full) */
+static GPtrArray *
+list_pins (KsMessage *message)
+{
+  GListModel *list = ks_message_get_attachments (message);
+  GPtrArray *pins = g_ptr_array_new_with_free_func (g_free);
+
+  if (ks_message_is_pinned (message, NULL))
+    g_ptr_array_add (pins, g_strdup (""));
+  for (guint i = 0; i < g_list_model_get_n_items (list); i++) {
+    g_autoptr (KsAttachment) attachment = g_list_model_get_item (list, i);
+
+    if (ks_message_is_pinned (message, ks_attachment_get_hash (attachment)))
+      g_ptr_array_add (pins, g_strdup (ks_attachment_get_hash (attachment)));
+  }
+  return pins;
+}
+
 void
 ks_chat_start_run (KsChat *self, KsRunKind kind, gint64 parent, KsMessage *user, KsMessage *answer,
                    const char *text, GPtrArray *attachments)
@@ -590,6 +609,8 @@ ks_chat_start_run (KsChat *self, KsRunKind kind, gint64 parent, KsMessage *user,
     request->settings = ks_session_settings_copy (self->settings);
   }
   request->parent = parent;
+  if (self->run.edited != NULL)
+    request->pins = list_pins (self->run.edited);
   request->text = g_strdup (text);
   request->attachments = attachments != NULL ? g_ptr_array_ref (attachments) : NULL;
   beginning->chat = g_object_ref (self);

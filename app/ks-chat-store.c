@@ -17,6 +17,7 @@ ks_begin_request_free (gpointer data)
   g_free (request->text);
   g_free (request->answer_text);
   g_clear_pointer (&request->attachments, g_ptr_array_unref);
+  g_clear_pointer (&request->pins, g_ptr_array_unref);
   g_free (request);
 }
 
@@ -32,6 +33,19 @@ ks_begun_free (gpointer data)
 }
 
 static gboolean
+store_pins (KsStore *store, const GPtrArray *pins, KsMessage *message, GError **error)
+{
+  for (guint i = 0; pins != NULL && i < pins->len; i++) {
+    const char *word = g_ptr_array_index (pins, i), *hash = word[0] != '\0' ? word : NULL;
+
+    if (!ks_store_set_pinned (store, ks_message_get_id (message), hash, TRUE, error))
+      return FALSE;
+    ks_message_set_pinned (message, hash, TRUE);
+  }
+  return TRUE;
+}
+
+static gboolean
 store_messages (KsStore *store, KsBeginRequest *request, gint64 session, KsBegun *begun,
                 GError **error)
 {
@@ -44,7 +58,7 @@ store_messages (KsStore *store, KsBeginRequest *request, gint64 session, KsBegun
     begun->user =
         ks_store_add_message (store, session, parent, KS_MESSAGE_USER, KS_MESSAGE_COMPLETE,
                               request->text, request->attachments, error);
-    if (begun->user == NULL)
+    if (begun->user == NULL || !store_pins (store, request->pins, begun->user, error))
       return FALSE;
     parent = ks_message_get_id (begun->user);
   }

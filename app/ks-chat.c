@@ -503,6 +503,7 @@ ks_chat_edit (KsChat *self, KsMessage *message, const char *text)
   attachments = g_ptr_array_new_with_free_func (g_object_unref);
   for (guint i = 0; i < g_list_model_get_n_items (list); i++)
     g_ptr_array_add (attachments, g_list_model_get_item (list, i));
+  self->run.edited = g_object_ref (message);
   ks_chat_start_run (self, KS_RUN_SEND, ks_message_get_parent_id (message), NULL, NULL, valid,
                      attachments);
   return TRUE;

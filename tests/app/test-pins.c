@@ -341,6 +341,34 @@ test_stored (LibraryFixture *f, gconstpointer data)
   let_go (f, chat, &n_reread);
 }
 
+/* Another wording of a pinned question is pinned as well, from its first token on. */
+static void
+test_edited (LibraryFixture *f, gconstpointer data)
+{
+  guint n_reread = 0;
+  KsChat *chat = open_chat (f, NULL, &n_reread);
+  g_autoptr (KsSession) session = NULL;
+  g_autoptr (KsMessage) first = NULL, edited = NULL, stored = NULL;
+  g_autoptr (KsMemoryView) view = NULL;
+
+  g_free (fixture_ask (chat, "one"));
+  g_assert_true (pin_message (chat, 0, TRUE).ok);
+  first = fixture_get_message (chat, 0);
+  g_assert_true (ks_chat_edit (chat, first, "another one"));
+  WAIT_UNTIL (!ks_chat_is_busy (chat));
+  edited = fixture_get_message (chat, 0);
+  g_assert_true (edited != first && ks_message_is_pinned (edited, NULL));
+  view = ks_chat_dup_memory (chat);
+  g_assert_true (view->pinned_turns[0]);
+  let_go (f, chat, &n_reread);
+  fixture_reopen (f);
+  session = fixture_get_first_session (f);
+  chat = open_chat (f, session, &n_reread);
+  stored = fixture_get_message (chat, 0);
+  g_assert_true (ks_message_is_pinned (stored, NULL));
+  let_go (f, chat, &n_reread);
+}
+
 /* What was let go before it was pinned comes back with the next message. */
 static void
 test_comes_back (LibraryFixture *f, gconstpointer data)
@@ -409,6 +437,7 @@ main (int argc, char **argv)
 #define ADD_STORED(name, func)                                                                     \
   g_test_add ("/pins/session/" name, LibraryFixture, NULL, fixture_set_up, func, fixture_tear_down)
   ADD_STORED ("stored", test_stored);
+  ADD_STORED ("edited", test_edited);
   ADD_STORED ("comes-back", test_comes_back);
   ADD_STORED ("refused", test_refused);
   return g_test_run ();

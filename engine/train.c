@@ -129,15 +129,28 @@ read_gate(ks_trainer *tr, const ks_gate *gate, ks_error *err)
 }
 
 static ks_status
+fail_memory(const ks_trainer *tr, ks_error *err)
+{
+  const uint64_t n_bytes = tr->plan.dev_bytes + tr->plan.host_bytes;
+
+  return ks_fail(err, KS_ERR_NOMEM,
+                 "training with sequences of %u tokens takes %llu MiB beside the model, which are "
+                 "not there: take shorter ones or close other programs",
+                 tr->params.max_tok, (unsigned long long)(n_bytes >> 20) + 1);
+}
+
+static ks_status
 take_memory(ks_trainer *tr, ks_error *err)
 {
+  ks_status st;
+
   if (!ks_train_place(tr->model, &tr->gate, &tr->params, 0, NULL, &tr->dev, &tr->host, &tr->plan))
     return ks_fail(err, KS_ERR_NOMEM, "the buffers for %u tokens do not fit", tr->params.max_tok);
   tr->host_base = ks_mem_new(tr->alloc, KS_MEM_SCRATCH, 1, tr->plan.host_bytes);
   if (tr->host_base == NULL)
-    return ks_fail(err, KS_ERR_NOMEM, "not enough memory to train with %u tokens a batch",
-                   tr->params.max_tok);
-  return tr->be->t->mem_new(tr->be->dev, KS_MEM_SCRATCH, tr->plan.dev_bytes, &tr->dev_base, err);
+    return fail_memory(tr, err);
+  st = tr->be->t->mem_new(tr->be->dev, KS_MEM_SCRATCH, tr->plan.dev_bytes, &tr->dev_base, err);
+  return st == KS_ERR_NOMEM ? fail_memory(tr, err) : st;
 }
 
 ks_status

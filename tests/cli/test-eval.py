@@ -130,6 +130,30 @@ def mme_with_pictures():
 
 
 @check
+def answers_of_others_are_scored():
+    """MME's result files with all fourteen subtasks, one of them alone, LLaVA's answers; what is none of it is told."""
+    tasks = ("existence count position color posters celebrity scene landmark artwork OCR commonsense_reasoning "
+             "numerical_calculation text_translation code_reasoning").split()
+    os.makedirs(path("results"))
+    for task in tasks:
+        write(f"results/{task}.txt", b"1.png\tA?\tYes\tyes, it is\n1.png\tB?\tNo\t%s\n" %
+              (b"no" if task != "OCR" else b"perhaps"))
+    result = json.loads(done("score", path("results"), "--json"))
+    expect(result["mme"][0]["perception"] == 1850 and result["mme"][0]["cognition"] == 800, result["mme"])
+    expect("accuracy" in done("score", path("results/OCR.txt")), "one file")
+    data = {"data": [{"question_id": 7, "image_id": "0f", "question": "What IS it?", "answers": ["a cat"] * 10}]}
+    answer = {"question_id": "0f", "prompt": "what is it?\nOne word.", "text": "Cat.", "answer_id": "x"}
+    theirs = write("theirs.jsonl", json.dumps(answer).encode() + b"\n")
+    annotations = write("vqa.json", json.dumps(data).encode())
+    result = json.loads(done("score", theirs, "--data", annotations, "--json"))
+    expect([(m["bench"], m["policy"], m["mean"]) for m in result["means"]] == [("textvqa", "theirs", 1)], result)
+    expect_failure(2, ("eval", "score", theirs), "--data")
+    write("results/count.txt", b"1.png\tA?\tYes\n")
+    expect_failure(1, ("eval", "score", path("results")), "line 1", "count.txt")
+    expect_failure(1, ("eval", "score", HOME.name), "named by subtask")
+
+
+@check
 def mmdu_goes_to_a_judge_and_back():
     """Dialogues over turns; requests hold question, reference and answer; replies are summed up per cell."""
     data = [{"id": "d", "image": ["img0.png"], "conversations": [

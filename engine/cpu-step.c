@@ -11,7 +11,6 @@
 #include "engine/cpu-train-internal.h"
 
 #include <assert.h>
-#include <time.h>
 
 #define CHUNK_BYTES ((size_t)64 << 10)
 #define POLL_NS 5000000u /* between two questions inside one operation */
@@ -46,15 +45,6 @@ struct ks_cpu_run {
   uint32_t stop_after;   /* members leave behind this group; set before the barrier there */
   ticket tickets[2][KS_CPU_MAX_GROUP];
 };
-
-static uint64_t
-now_ns(void)
-{
-  struct timespec ts;
-
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 void
 ks_cpu_step_init(ks_cpu_step *step, ks_alloc *alloc)
@@ -266,7 +256,7 @@ ask(struct ks_cpu_run *run)
 {
   if (run->stop == NULL)
     return false;
-  run->last_poll_ns = now_ns();
+  run->last_poll_ns = ks_now_ns();
   if (run->stop(run->stop_user))
     __atomic_store_n(&run->stopping, 1, __ATOMIC_RELAXED);
   return run->stopping != 0;
@@ -279,7 +269,7 @@ ks_cpu_poll(const ks_cpu_ctx *ctx, uint32_t member)
 
   if (run == NULL)
     return false;
-  if (member == 0 && run->stop != NULL && now_ns() - run->last_poll_ns > POLL_NS)
+  if (member == 0 && run->stop != NULL && ks_now_ns() - run->last_poll_ns > POLL_NS)
     (void)ask(run);
   return __atomic_load_n(&run->stopping, __ATOMIC_RELAXED) != 0;
 }
@@ -345,7 +335,7 @@ ks_cpu_step_run(ks_cpu_step *step, const ks_cpu_ctx *ctx, ks_stop_fn stop, void 
   assert(step->recording);
   step->recording = false;
   run.stop_after = UINT32_MAX;
-  run.last_poll_ns = now_ns();
+  run.last_poll_ns = ks_now_ns();
   if (stop != NULL && stop(user)) {
     step->first = step->last = NULL;
     return false;

@@ -1,10 +1,12 @@
 /* threads.c - see threads.h.
  * All waiting goes through wait_change: spin while the answer is likely to come within
- * microseconds, then yield, then sleep on one condition variable.  Whoever changes a word that
- * others wait for wakes them only when somebody sleeps, so that the common case makes no system
- * call. How long a worker spins between two runs follows the past: it grows when runs follow each
- * other closely and shrinks when a sleep turned out to be long.  With more members than processors
- * nobody spins at all. */
+ * microseconds, then sleep on one condition variable.  Whoever changes a word that others wait for
+ * wakes them only when somebody sleeps, so that the common case makes no system call. Nobody
+ * yields: who sleeps gets the processor back at once when it wakes, who yielded waits for the whole
+ * slice of another program.  How long a worker spins between two runs follows the past: it grows
+ * when runs follow each other closely and shrinks when a sleep turned out to be long.  In barriers
+ * members spin shorter for a while after one of them was put aside by the system.  With more
+ * members than processors nobody spins at all. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/threads.h"
 
@@ -26,7 +28,9 @@
 #define SPIN_MIN_NS 20000u     /* between two runs: the least and the most a worker spins */
 #define SPIN_MAX_NS 200000u    /* a gap this short costs more by sleeping than by spinning */
 #define BARRIER_SPIN_NS 30000u /* in a barrier the others are at work: they come soon */
-#define YIELD_NS 200000u
+#define HASTY_SPIN_NS 4000u    /* the same beside other programs */
+#define ASIDE_NS 300000u       /* a sleep in a barrier that tells of them */
+#define N_HASTY 512u           /* waits in barriers until they are forgotten */
 #define WORKER_NICE 5
 
 struct ks_threads {
@@ -41,6 +45,7 @@ struct ks_threads {
   pthread_mutex_t mutex;
   pthread_cond_t changed;
   atomic_uint n_asleep;
+  atomic_uint n_hasty; /* waits that are to be short; a count lost between members is no harm */
   _Alignas(64) atomic_uint epoch; /* number of runs begun */
   _Alignas(64) atomic_uint n_arrived;
   _Alignas(64) atomic_uint phase; /* number of barriers passed */
@@ -51,8 +56,8 @@ struct worker {
   uint32_t member;
 };
 
-static uint64_t
-now_ns(void)
+uint64_t
+ks_now_ns(void)
 {
   struct timespec ts;
 
@@ -70,33 +75,32 @@ relax(void)
 #endif
 }
 
-/* Returns when *word is no longer seen; true when it had to sleep. */
-static bool
-wait_change(ks_threads *pool, atomic_uint *word, unsigned seen, uint64_t spin_ns, uint64_t yield_ns)
+/* Returns when *word is no longer seen: for how long it slept, 0 = not at all. */
+static uint64_t
+wait_change(ks_threads *pool, atomic_uint *word, unsigned seen, uint64_t spin_ns)
 {
   uint64_t begin = 0;
 
   for (unsigned i = 0; pool->may_spin; i++) {
     if (atomic_load_explicit(word, memory_order_acquire) != seen)
-      return false;
+      return 0;
     relax();
     if (i % 16 == 15) {
-      uint64_t t = now_ns();
+      const uint64_t t = ks_now_ns();
 
       begin = begin == 0 ? t : begin;
-      if (t - begin > spin_ns + yield_ns)
-        break;
       if (t - begin > spin_ns)
-        sched_yield();
+        break;
     }
   }
+  begin = ks_now_ns();
   pthread_mutex_lock(&pool->mutex);
   atomic_fetch_add(&pool->n_asleep, 1);
   while (atomic_load(word) == seen)
     pthread_cond_wait(&pool->changed, &pool->mutex);
   atomic_fetch_sub(&pool->n_asleep, 1);
   pthread_mutex_unlock(&pool->mutex);
-  return true;
+  return ks_now_ns() - begin + 1;
 }
 
 /* After a change of a word: the store and this load are sequentially consistent, as are the
@@ -111,6 +115,20 @@ wake_sleepers(ks_threads *pool)
   pthread_mutex_unlock(&pool->mutex);
 }
 
+/* Until all have arrived. */
+static void
+wait_for_others(ks_threads *pool, unsigned phase)
+{
+  const unsigned n_hasty = atomic_load_explicit(&pool->n_hasty, memory_order_relaxed);
+  const uint64_t slept_ns =
+      wait_change(pool, &pool->phase, phase, n_hasty > 0 ? HASTY_SPIN_NS : BARRIER_SPIN_NS);
+
+  if (slept_ns > ASIDE_NS)
+    atomic_store_explicit(&pool->n_hasty, N_HASTY, memory_order_relaxed);
+  else if (n_hasty > 0)
+    atomic_store_explicit(&pool->n_hasty, n_hasty - 1, memory_order_relaxed);
+}
+
 void
 ks_threads_barrier_reset(ks_threads *pool, uint32_t *word)
 {
@@ -122,7 +140,7 @@ ks_threads_barrier_reset(ks_threads *pool, uint32_t *word)
   }
   phase = atomic_load_explicit(&pool->phase, memory_order_acquire);
   if (atomic_fetch_add_explicit(&pool->n_arrived, 1, memory_order_acq_rel) + 1 < pool->n_member) {
-    wait_change(pool, &pool->phase, phase, BARRIER_SPIN_NS, YIELD_NS);
+    wait_for_others(pool, phase);
     return;
   }
   __atomic_store_n(word, 0, __ATOMIC_RELAXED); /* the last one: nobody else is at work */
@@ -145,6 +163,12 @@ ks_threads_get_n_barriers(const ks_threads *pool)
   return atomic_load(&pool->phase);
 }
 
+uint32_t
+ks_threads_get_n_runs(const ks_threads *pool)
+{
+  return atomic_load(&pool->epoch);
+}
+
 static void
 lower_priority(void)
 {
@@ -165,10 +189,10 @@ worker_main(void *arg)
 
   lower_priority();
   for (;;) {
-    uint64_t begin = now_ns();
+    const uint64_t slept_ns = wait_change(pool, &pool->epoch, seen, spin_ns);
 
-    if (wait_change(pool, &pool->epoch, seen, spin_ns, 0)) {
-      bool close = now_ns() - begin < SPIN_MAX_NS;
+    if (slept_ns > 0) {
+      const bool close = slept_ns < SPIN_MAX_NS;
 
       spin_ns = close ? spin_ns * 2 : spin_ns / 2;
       spin_ns = spin_ns < SPIN_MIN_NS ? SPIN_MIN_NS : spin_ns;

@@ -7,10 +7,10 @@
 #include "engine/train-internal.h"
 
 #include "engine/adamw.h"
+#include "engine/threads.h"
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #define MAX_GATE 65536u
 
@@ -306,15 +306,6 @@ run_back(ks_train_pass *p, ks_train_stage_kind kind, ks_stop_fn stop, void *user
   return KS_OK;
 }
 
-static double
-now_s(void)
-{
-  struct timespec t;
-
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static ks_status
 run_batch(ks_trainer *tr, ks_train_stage_kind kind, const ks_train_batch *batch, bool want_grad,
           ks_stop_fn stop, void *user, ks_train_stats *out, ks_error *err)
@@ -329,7 +320,7 @@ run_batch(ks_trainer *tr, ks_train_stage_kind kind, const ks_train_batch *batch,
                      .batch = batch,
                      .n_tok = batch->n_tok,
                      .want_grad = want_grad};
-  const double begin = now_s();
+  const uint64_t begin = ks_now_ns();
   ks_train_stats stats = {.step = tr->step, .n_step = ks_trainer_get_n_step(tr)};
   ks_status st = ks_train_input(&p, kind, &stats.n_counted, err);
 
@@ -350,7 +341,7 @@ run_batch(ks_trainer *tr, ks_train_stage_kind kind, const ks_train_batch *batch,
     return st;
   if (want_grad && (st = ks_model_check_alive(tr->model, err)) != KS_OK)
     return st;
-  stats.seconds = now_s() - begin;
+  stats.seconds = 1e-9 * (double)(ks_now_ns() - begin);
   *out = stats;
   return KS_OK;
 }

@@ -64,14 +64,16 @@ static uint64_t n_malloc;
 
 typedef struct counts {
   uint64_t n_malloc, n_alloc;
-  uint32_t n_barrier;
+  uint32_t n_barrier, n_run;
 } counts;
 
 static counts
 take_counts(const tl_fixture *f)
 {
-  return (counts){n_malloc, ks_alloc_get_n_calls(f->alloc),
-                  ks_threads_get_n_barriers(ks_cpu_get_ctx(f->be.dev)->threads)};
+  const ks_threads *threads = ks_cpu_get_ctx(f->be.dev)->threads;
+
+  return (counts){n_malloc, ks_alloc_get_n_calls(f->alloc), ks_threads_get_n_barriers(threads),
+                  ks_threads_get_n_runs(threads)};
 }
 
 /* A timeline after a prompt and enough steps for every list to have its size. */
@@ -129,8 +131,9 @@ KS_TEST(decode, allocates_nothing)
   expect_no_allocation(false);
 }
 
-static uint32_t
-count_barriers(bool with_gate)
+/* What one step takes, evictions aside. */
+static counts
+count_step(bool with_gate)
 {
   tl_fixture f;
   ks_timeline *tl = warm_timeline(&f, with_gate);
@@ -140,15 +143,34 @@ count_barriers(bool with_gate)
   after = take_counts(&f);
   ks_timeline_free(tl);
   tl_close(&f);
-  return after.n_barrier - before.n_barrier;
+  return (counts){.n_barrier = after.n_barrier - before.n_barrier,
+                  .n_run = after.n_run - before.n_run};
 }
 
 /* Two layers: nine places a layer where members wait, the gate's second hidden layer is one more
- * and its output another; two behind the layers. */
+ * and its output another; two behind the layers.  All of it is one parallel region. */
 KS_TEST(decode, barriers_of_a_step)
 {
-  KS_ASSERT_LE(count_barriers(true), 23);
-  KS_ASSERT_LE(count_barriers(false), 20);
+  const counts gated = count_step(true), plain = count_step(false);
+
+  KS_ASSERT_LE(gated.n_barrier, 23);
+  KS_ASSERT_LE(plain.n_barrier, 20);
+  KS_ASSERT_EQ(gated.n_run, 1);
+  KS_ASSERT_EQ(plain.n_run, 1);
+}
+
+/* An eviction by the gate is one region more: fifty steps with ten of them are sixty. */
+KS_TEST(decode, one_region_an_eviction)
+{
+  tl_fixture f;
+  ks_timeline *tl = warm_timeline(&f, true);
+  const counts before = take_counts(&f);
+
+  for (uint32_t i = 0; i < 50; i++)
+    KS_ASSERT_OK(ks_timeline_eval(tl, tl_ids(3) + i, 1, NULL, NULL));
+  KS_ASSERT_EQ(take_counts(&f).n_run - before.n_run, 60);
+  ks_timeline_free(tl);
+  tl_close(&f);
 }
 
 /* Answers n tokens, from heads where the sampler can. */

@@ -2,8 +2,10 @@
  * idle. All waits are bounded by the pool itself; the tests pass on one processor as well. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/threads.h"
+#include "tests/ks-clock.h"
 #include "tests/ks-test.h"
 
+#include <sys/resource.h>
 #include <time.h>
 
 #define N_RUN 2000u
@@ -88,15 +90,6 @@ KS_TEST(threads, barriers_order_the_members)
   }
 }
 
-static double
-processor_seconds(void)
-{
-  struct timespec ts;
-
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-  return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
-}
-
 /* After its short spin a pool sleeps: well under the 2 ms in 10 s that an idle program may take. */
 KS_TEST(threads, idle_takes_no_processor_time)
 {
@@ -108,11 +101,68 @@ KS_TEST(threads, idle_takes_no_processor_time)
   KS_ASSERT_OK(ks_threads_new(a, 4, &s.threads, NULL));
   ks_threads_run(s.threads, count_call, &s);
   nanosleep(&pause, NULL);
-  before = processor_seconds();
+  before = ks_clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
   nanosleep(&rest, NULL);
-  KS_ASSERT(processor_seconds() - before < 0.001);
+  KS_ASSERT(ks_clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - before < 0.001);
   ks_threads_run(s.threads, count_call, &s); /* and wakes again */
   KS_ASSERT_EQ(s.calls[3], 2);
+  ks_threads_free(s.threads);
+  ks_alloc_free(a);
+}
+
+static void
+owner_is_late(void *user, uint32_t member, uint32_t n_member)
+{
+  shared *s = user;
+  struct timespec late = {0, 200000000};
+
+  (void)n_member;
+  if (member == 0)
+    nanosleep(&late, NULL);
+  ks_threads_barrier(s->threads);
+}
+
+/* Members that wait at a barrier for one that the system keeps from running give their processors
+ * away: three of them for a fifth of a second take next to nothing, spinning it would be 600 ms. */
+KS_TEST(threads, barriers_do_not_spin_for_long)
+{
+  ks_alloc *a = ks_alloc_new();
+  shared s = {0};
+  double before;
+
+  KS_ASSERT_OK(ks_threads_new(a, 4, &s.threads, NULL));
+  for (uint32_t n = 4; n >= 2; n -= 2) { /* with as many as processors they spin at first */
+    before = ks_clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
+    ks_threads_run(s.threads, owner_is_late, &s);
+    KS_ASSERT(ks_clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - before < 0.01);
+    ks_threads_free(s.threads);
+    KS_ASSERT_OK(ks_threads_new(a, 2, &s.threads, NULL));
+  }
+  ks_threads_free(s.threads);
+  ks_alloc_free(a);
+}
+
+static void
+note_priority(void *user, uint32_t member, uint32_t n_member)
+{
+  shared *s = user;
+
+  (void)n_member;
+  s->value[member] = (uint32_t)getpriority(PRIO_PROCESS, 0);
+}
+
+/* Workers stand behind the window and other programs; who calls keeps its own priority. */
+KS_TEST(threads, workers_run_at_nice_5)
+{
+  const int own = getpriority(PRIO_PROCESS, 0);
+  ks_alloc *a = ks_alloc_new();
+  shared s = {0};
+
+  KS_ASSERT_OK(ks_threads_new(a, 3, &s.threads, NULL));
+  ks_threads_run(s.threads, note_priority, &s);
+  KS_ASSERT_EQ(s.value[0], own);
+  KS_ASSERT_EQ(s.value[1], own < 5 ? 5 : own);
+  KS_ASSERT_EQ(s.value[2], own < 5 ? 5 : own);
   ks_threads_free(s.threads);
   ks_alloc_free(a);
 }

@@ -473,11 +473,17 @@ static ks_status
 write_and_rename(const char *path, const char *temporary, const char *header,
                  const ks_st_tensor *tensors, size_t n, ks_error *err)
 {
-  int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  FILE *f = fd >= 0 ? fdopen(fd, "wb") : NULL;
-  bool written = f != NULL && write_content(f, header, tensors, n);
-  int saved_errno = errno;
+  const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  int fd = open(temporary, flags, 0666), saved_errno;
+  bool written;
+  FILE *f;
 
+  /* What a process of this number left when it was killed: nobody else writes there. */
+  if (fd < 0 && errno == EEXIST && unlink(temporary) == 0)
+    fd = open(temporary, flags, 0666);
+  f = fd >= 0 ? fdopen(fd, "wb") : NULL;
+  written = f != NULL && write_content(f, header, tensors, n);
+  saved_errno = errno;
   if (f != NULL) {
     written = fclose(f) == 0 && written;
   } else if (fd >= 0) {

@@ -186,7 +186,7 @@ KS_TEST(safetensors, writes)
                                    .shape = {1},
                                    .data = (const unsigned char *)more,
                                    .n_bytes = 4}};
-  char folder[] = "/tmp/ks-test-st-XXXXXX", path[64];
+  char folder[] = "/tmp/ks-test-st-XXXXXX", path[64], left[96];
   ks_alloc *a = ks_alloc_new();
   ks_safetensors *st;
   float got[6];
@@ -196,6 +196,9 @@ KS_TEST(safetensors, writes)
   KS_ASSERT(mkdtemp(folder) != NULL);
   snprintf(path, sizeof path, "%s/gate.safetensors", folder);
   KS_ASSERT_OK(ks_safetensors_write(a, path, tensors, 1, NULL, NULL));
+  /* A process that was killed while it wrote may have had this one's number. */
+  snprintf(left, sizeof left, "%s.%ld.part", path, (long)getpid());
+  KS_ASSERT_EQ(rename(path, left), 0);
   KS_ASSERT_OK(ks_safetensors_write(a, path, tensors, 2, metadata, NULL));
   KS_ASSERT_OK(ks_safetensors_open(a, path, &st, NULL));
   KS_ASSERT_EQ(ks_safetensors_get_n(st), 2);

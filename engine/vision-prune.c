@@ -9,13 +9,17 @@
 
 /* --- ranking --- */
 
-/* Larger values first, of equal ones the first. */
+/* Larger values first, of equal ones the first; NaN, which a damaged model may give, comes last: an
+ * order that contradicts itself is not one to sort by. */
 static int
 compare_ranks(const void *a, const void *b)
 {
   const ks_prune_rank *x = a, *y = b;
+  const bool x_is_nan = isnan(x->value), y_is_nan = isnan(y->value);
 
-  if (x->value != y->value)
+  if (x_is_nan != y_is_nan)
+    return x_is_nan ? 1 : -1;
+  if (!x_is_nan && x->value != y->value)
     return x->value > y->value ? -1 : 1;
   return (x->index > y->index) - (x->index < y->index);
 }

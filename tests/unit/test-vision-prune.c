@@ -160,4 +160,16 @@ KS_TEST(vision_prune, fastv_worked_by_hand)
   KS_ASSERT_EQ(run_fastv(.5, many, 0, ranks), 0);
 }
 
+/* Attention of a damaged model may be no number: such tokens go first, the others stay in order. */
+KS_TEST(vision_prune, fastv_without_numbers)
+{
+  const float values[6] = {1, NAN, 3, NAN, 2, 3};
+  const uint32_t want[6] = {2, 5, 4, 0, 1, 3};
+  ks_prune_rank ranks[6];
+
+  KS_ASSERT_EQ(run_fastv(.34, values, 6, ranks), 4);
+  for (uint32_t i = 0; i < 6; i++)
+    KS_ASSERT_EQ(ranks[i].index, want[i]);
+}
+
 KS_TEST_MAIN

@@ -17,6 +17,7 @@
 #define MAX_LENGTH 1000000u
 #define MAX_NEW 65536
 #define MAX_ITEMS 1000000
+#define MAX_SEED ((guint64)1 << 53) /* that a row keeps exactly, as JSON's numbers are doubles */
 #define MAX_VISUAL_ANSWER 32u
 #define MARGIN 1024u /* of the pool, over the longest text: answers, frames, a pass */
 
@@ -115,7 +116,7 @@ parse_lists (Run *run, GError **error)
 {
   run->entry_list = parse_numbers ("--entries", run->entries, 1, G_MAXUINT32, error);
   if (run->entry_list != NULL)
-    run->seed_list = parse_numbers ("--seeds", run->seeds, 0, G_MAXINT64, error);
+    run->seed_list = parse_numbers ("--seeds", run->seeds, 0, MAX_SEED, error);
   if (run->seed_list != NULL)
     run->length_list = parse_numbers ("--lengths", run->lengths, 1, MAX_LENGTH, error);
   if (run->length_list != NULL)

@@ -209,6 +209,7 @@ ks_eval_load_json (KsEvalLoading *loading, const char *path, KsEvalJsonRow func,
   g_autoptr (GFileInfo) info = NULL;
   g_autofree char *text = NULL;
   const char *begin;
+  gsize n = 0;
 
   info =
       g_file_query_info (file, G_FILE_ATTRIBUTE_STANDARD_SIZE, G_FILE_QUERY_INFO_NONE, NULL, error);
@@ -218,8 +219,13 @@ ks_eval_load_json (KsEvalLoading *loading, const char *path, KsEvalJsonRow func,
     g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_TOO_LARGE, "%s is larger than 1 GiB", path);
     return FALSE;
   }
-  if (!g_file_get_contents (path, &text, NULL, error))
+  if (!g_file_get_contents (path, &text, &n, error))
     return FALSE;
+  if (strlen (text) != n) {
+    g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED,
+                 "%s is damaged: it holds a zero byte, behind which rows would be missing", path);
+    return FALSE;
+  }
   begin = g_str_has_prefix (text, "\xef\xbb\xbf") ? text + 3 : text;
   return g_str_has_suffix (path, ".jsonl") ? load_lines (loading, path, begin, func, user, error)
                                            : load_whole (loading, path, begin, func, user, error);

@@ -156,7 +156,9 @@ ks_eval_row_to_json (const KsEvalRow *row)
   for (guint i = 0; i < row->values->len; i++) {
     const KsEvalValue *at = &g_array_index (row->values, KsEvalValue, i);
 
-    cJSON_AddNumberToObject (values, at->name, at->value);
+    /* JSON has no NaN and no infinity: as null it could not be read again. */
+    if (isfinite (at->value))
+      cJSON_AddNumberToObject (values, at->name, at->value);
   }
   return json;
 }

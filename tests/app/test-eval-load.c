@@ -91,6 +91,9 @@ get_picture (const KsEvalTurn *turn, guint i)
 static void
 test_aime (Fixture *f, gconstpointer data)
 {
+  static const char zero[] =
+      "{\"problem\":\"x\",\"answer\":1}\n\0\n{\"problem\":\"y\",\"answer\":2}\n";
+  g_autofree char *path = NULL;
   g_autoptr (GPtrArray) items = NULL;
 
   write_file (f, "a.jsonl",
@@ -108,6 +111,9 @@ test_aime (Fixture *f, gconstpointer data)
   expect_error (f, "aime", "b.jsonl", "row 2");
   write_file (f, "c.jsonl", "{\"problem\":\n");
   expect_error (f, "aime", "c.jsonl", "row 1");
+  path = g_build_filename (f->folder, "d.jsonl", NULL);
+  g_assert_true (g_file_set_contents (path, zero, sizeof zero - 1, NULL));
+  expect_error (f, "aime", "d.jsonl", "zero byte"); /* not fewer items without a word */
 }
 
 /* Options become lines, unless they are only letters (they are drawn); markers go; the picture lies

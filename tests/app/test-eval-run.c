@@ -138,6 +138,26 @@ test_cut (Fixture *f, gconstpointer data)
   ks_eval_run_file_free (file);
 }
 
+/* A loss that is no number, as a damaged model gives, does not spoil the file for going on. */
+static void
+test_no_number (Fixture *f, gconstpointer data)
+{
+  KsEvalCell cell = ks_eval_cell ("full", 0);
+  KsEvalRunFile *file = open_file (f);
+  KsEvalRow *row = make_row ("mmdu", &cell, "1", "7 8", "x");
+
+  ks_eval_row_set_value (row, "nll", NAN);
+  ks_eval_row_set_value (row, "n_scored", 2);
+  append (file, row);
+  ks_eval_run_file_free (file);
+  file = open_file (f);
+  g_assert_cmpuint (ks_eval_run_file_get_rows (file)->len, ==, 1);
+  row = g_ptr_array_index (ks_eval_run_file_get_rows (file), 0);
+  g_assert_true (isnan (ks_eval_row_get_value (row, "nll")));
+  g_assert_cmpfloat (ks_eval_row_get_value (row, "n_scored"), ==, 2);
+  ks_eval_run_file_free (file);
+}
+
 static void
 expect_open_error (Fixture *f, const char *words)
 {
@@ -331,6 +351,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add ("/eval-run/round-trip", Fixture, NULL, set_up, test_round_trip, tear_down);
   g_test_add ("/eval-run/cut", Fixture, NULL, set_up, test_cut, tear_down);
+  g_test_add ("/eval-run/no-number", Fixture, NULL, set_up, test_no_number, tear_down);
   g_test_add ("/eval-run/refused", Fixture, NULL, set_up, test_refused, tear_down);
   g_test_add ("/eval-run/scores", Fixture, NULL, set_up, test_scores, tear_down);
   g_test_add ("/eval-run/measured", Fixture, NULL, set_up, test_measured, tear_down);

@@ -62,6 +62,13 @@ def a_file_of_another_run_is_refused():
 
 
 @check
+def seeds_that_rows_cannot_hold_are_refused():
+    """A seed of more than 53 bits would come back as another one, and its rows be asked again."""
+    expect_failure(2, ("eval", "run", "needle", "--seeds", "9007199254740993", "--out", path("seed.jsonl"), *TINY),
+                   "--seeds")
+
+
+@check
 def a_stopped_run_goes_on():
     """Ctrl-C ends with 130; what was asked stays; the same command finishes."""
     args = ["eval", "run", "turns", "--lengths", "3000", "--samples", "20", "--policies", "full,streaming",

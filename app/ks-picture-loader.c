@@ -183,6 +183,10 @@ take_frames (KsPictureLoader *loader, const KsPicture *picture, KsPictureRgb *ou
   for (guint i = 0; i < n_frame; i++) {
     const KsMediaFrame *frame = g_ptr_array_index (loader->frames, MIN (picture->index + i, n - 1));
 
+    /* A video may change its size on the way: then the first one makes a pair with itself. */
+    if (i > 0 && (ks_pixels_get_width (frame->pixels) != out->width_px ||
+                  ks_pixels_get_height (frame->pixels) != out->height_px))
+      frame = g_ptr_array_index (loader->frames, picture->index);
     out->width_px = ks_pixels_get_width (frame->pixels);
     out->height_px = ks_pixels_get_height (frame->pixels);
     out->rgb[i] = take_rgb (frame->pixels);

@@ -341,7 +341,6 @@ run_command (Run *run, CliOptions *options)
 int
 cli_bench_context_main (char **args)
 {
-  g_autoptr (GOptionContext) context = g_option_context_new (NULL);
   g_auto (GStrv) rest = g_strdupv (args);
   g_auto (CliOptions) options;
   g_autofree Run *run = g_new0 (Run, 1);
@@ -354,9 +353,7 @@ cli_bench_context_main (char **args)
       {"decode", 0, 0, G_OPTION_ARG_INT, &run->n_decode, "tokens written a round (default 16)",
        "N"},
       {"rounds", 0, 0, G_OPTION_ARG_INT, &run->n_round, "rounds at every length (default 5)", "N"},
-      {"file", 'f', 0, G_OPTION_ARG_FILENAME_ARRAY, &run->files,
-       "text to read; may be given more than once (default: the handbook that comes with Keepsake)",
-       "FILE"},
+      CLI_BENCH_TEXT_ENTRY (&run->files),
       {"out", 'o', 0, G_OPTION_ARG_FILENAME, &run->folder, "folder for JSON and plots", "DIR"},
       {NULL, 0, 0, 0, NULL, NULL, NULL}};
 
@@ -364,13 +361,8 @@ cli_bench_context_main (char **args)
   run->n_decode = 16;
   run->n_round = 5;
   cli_options_init (&options);
-  g_option_context_add_main_entries (context, entries, NULL);
-  cli_options_add_model (&options, context);
-  cli_options_add_memory (&options, context);
-  cli_options_add_json (&options, context);
-  g_option_context_set_summary (context, "Speed and memory as the context grows.");
-  g_option_context_set_description (context, help);
-  if (!cli_parse (context, &rest, &code))
+  if (!cli_options_parse_check (&options, entries, TRUE, "Speed and memory as the context grows.",
+                                help, &rest, &code))
     return code;
   if (options.budget != NULL || options.kv_budget != NULL || options.policy.name != NULL ||
       options.keep_everything)

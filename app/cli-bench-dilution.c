@@ -120,28 +120,12 @@ read_text (Run *run, const KsEvalCell *cell, const DilutionItem *item, GError **
 static gboolean
 answer (Run *run, KsEvalRow *row, GError **error)
 {
-  const ks_tokenizer *tok = ks_model_get_tokenizer (run->setup->model);
-  guint n_vocab = ks_tokenizer_get_n_vocab (tok);
-  g_autoptr (GString) text = g_string_new (NULL);
+  char *text = cli_bench_answer (run->setup, run->tl, run->job, MAX_ANSWER, &row->n_new, error);
 
-  for (row->n_new = 0; row->n_new < MAX_ANSWER; row->n_new++) {
-    const float *logits = ks_timeline_get_logits (run->tl);
-    ks_token best = 0;
-    size_t n = 0;
-    const char *piece;
-
-    for (guint i = 1; i < n_vocab; i++)
-      if (logits[i] > logits[best])
-        best = (ks_token)i;
-    if (ks_tokenizer_is_end (tok, best))
-      break;
-    piece = ks_tokenizer_get_piece (tok, best, false, &n);
-    g_string_append_len (text, piece, (gssize)n);
-    if (!cli_bench_eval (run->tl, run->job, &best, 1, NULL, error))
-      return FALSE;
-  }
+  if (text == NULL)
+    return FALSE;
   g_free (row->prediction);
-  row->prediction = g_utf8_make_valid (text->str, (gssize)text->len);
+  row->prediction = text;
   row->stop = g_intern_static_string (row->n_new < MAX_ANSWER ? "eos" : "length");
   return TRUE;
 }
@@ -467,7 +451,6 @@ run_command (Run *run, CliOptions *options)
 int
 cli_bench_dilution_main (char **args)
 {
-  g_autoptr (GOptionContext) context = g_option_context_new (NULL);
   g_auto (GStrv) rest = g_strdupv (args);
   g_auto (CliOptions) options;
   Run run = {.options = &options, .n_item = 16, .seed = 1};
@@ -484,13 +467,9 @@ cli_bench_dilution_main (char **args)
 
   cli_options_init (&options);
   options.is_check = TRUE;
-  g_option_context_add_main_entries (context, entries, NULL);
-  cli_options_add_model (&options, context);
-  cli_options_add_memory (&options, context);
-  cli_options_add_json (&options, context);
-  g_option_context_set_summary (context, "Attention on the evidence as the context grows.");
-  g_option_context_set_description (context, help);
-  if (!cli_parse (context, &rest, &code))
+  if (!cli_options_parse_check (&options, entries, TRUE,
+                                "Attention on the evidence as the context grows.", help, &rest,
+                                &code))
     return code;
   if (run.folder == NULL || rest[1] != NULL)
     code = cli_usage ("give a folder for the results: keepsake-cli bench dilution --out dilution");

@@ -228,7 +228,6 @@ long_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
 int
 cli_bench_long_main (char **args)
 {
-  g_autoptr (GOptionContext) context = g_option_context_new (NULL);
   g_auto (GStrv) rest = g_strdupv (args), files = NULL;
   g_auto (CliOptions) options;
   g_autoptr (GError) error = NULL;
@@ -241,21 +240,15 @@ cli_bench_long_main (char **args)
       {"length", 0, 0, G_OPTION_ARG_INT, &run->length,
        "positions in use at most (default: the trained length)", "N"},
       {"every", 0, 0, G_OPTION_ARG_INT, &run->every, "score one pass in so many (default 4)", "N"},
-      {"file", 'f', 0, G_OPTION_ARG_FILENAME_ARRAY, &files,
-       "text to read; may be given more than once", "FILE"},
+      CLI_BENCH_TEXT_ENTRY (&files),
       {NULL, 0, 0, 0, NULL, NULL, NULL}};
 
   run->n_times = 10;
   run->every = 4;
   cli_options_init (&options);
-  g_option_context_add_main_entries (context, entries, NULL);
-  cli_options_add_model (&options, context);
-  cli_options_add_memory (&options, context);
-  cli_options_add_json (&options, context);
-  g_option_context_set_summary (context,
-                                "Reads a text many times as long as the model was trained for.");
-  g_option_context_set_description (context, help);
-  if (!cli_parse (context, &rest, &code))
+  if (!cli_options_parse_check (&options, entries, TRUE,
+                                "Reads a text many times as long as the model was trained for.",
+                                help, &rest, &code))
     return code;
   if (run->n_times < 1 || run->n_times > MAX_STRETCHES || run->length < 0 || run->every < 1 ||
       (run->length > 0 && run->length < 64) || rest[1] != NULL)

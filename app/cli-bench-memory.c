@@ -258,7 +258,6 @@ memory_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
 int
 cli_bench_memory_main (char **args)
 {
-  g_autoptr (GOptionContext) context = g_option_context_new (NULL);
   g_autoptr (GError) error = NULL;
   g_autoptr (KsEngineOptions) engine_options = NULL;
   g_auto (GStrv) rest = g_strdupv (args), files = NULL;
@@ -270,20 +269,13 @@ cli_bench_memory_main (char **args)
       {"step", 0, 0, G_OPTION_ARG_INT, &run.step, "tokens between two samples (default 500)", "N"},
       {"decode", 0, 0, G_OPTION_ARG_INT, &run.n_decode,
        "of these, how many are fed one by one to measure speed (default 32)", "N"},
-      {"file", 'f', 0, G_OPTION_ARG_FILENAME_ARRAY, &files,
-       "text to read; may be given more than once (default: the handbook that comes with Keepsake)",
-       "FILE"},
+      CLI_BENCH_TEXT_ENTRY (&files),
       {NULL, 0, 0, 0, NULL, NULL, NULL}};
 
   cli_options_init (&options);
-  g_option_context_add_main_entries (context, entries, NULL);
-  cli_options_add_model (&options, context);
-  cli_options_add_memory (&options, context);
-  cli_options_add_json (&options, context);
-  g_option_context_set_summary (context,
-                                "Reads a long text inside a fixed budget and samples memory.");
-  g_option_context_set_description (context, help);
-  if (!cli_parse (context, &rest, &code))
+  if (!cli_options_parse_check (&options, entries, TRUE,
+                                "Reads a long text inside a fixed budget and samples memory.", help,
+                                &rest, &code))
     return code;
   if (run.n_tok < 1 || run.n_tok > MAX_TOKENS || run.step < 2 || run.n_decode < 1 ||
       run.n_decode > run.step || rest[1] != NULL)

@@ -177,7 +177,6 @@ run_modes (Run *run, const CliOptions *options)
 int
 cli_bench_perplexity_main (char **args)
 {
-  g_autoptr (GOptionContext) context = g_option_context_new (NULL);
   g_auto (GStrv) rest = g_strdupv (args), files = NULL;
   g_auto (CliOptions) options;
   Run run = {.n_tok = 4096, .context = 512};
@@ -186,18 +185,13 @@ cli_bench_perplexity_main (char **args)
       {"tokens", 0, 0, G_OPTION_ARG_INT, &run.n_tok, "length of the text (default 4096)", "N"},
       {"context", 0, 0, G_OPTION_ARG_INT, &run.context,
        "tokens of a stretch, read from an empty memory (default 512)", "N"},
-      {"file", 'f', 0, G_OPTION_ARG_FILENAME_ARRAY, &files,
-       "text to read; may be given more than once (default: the handbook that comes with Keepsake)",
-       "FILE"},
+      CLI_BENCH_TEXT_ENTRY (&files),
       {NULL, 0, 0, 0, NULL, NULL, NULL}};
 
   cli_options_init (&options);
-  g_option_context_add_main_entries (context, entries, NULL);
-  cli_options_add_model (&options, context);
-  cli_options_add_json (&options, context);
-  g_option_context_set_summary (context, "Measures how well a text is foreseen, exact and fast.");
-  g_option_context_set_description (context, help);
-  if (!cli_parse (context, &rest, &code))
+  if (!cli_options_parse_check (&options, entries, FALSE,
+                                "Measures how well a text is foreseen, exact and fast.", help,
+                                &rest, &code))
     return code;
   if (run.n_tok < 2 || run.n_tok > MAX_TOKENS || run.context < 2 || run.context > MAX_CONTEXT ||
       rest[1] != NULL)

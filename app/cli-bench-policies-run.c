@@ -292,17 +292,6 @@ make_row (const BenchRunner *runner, const BenchCell *cell, guint turn, guint n_
   return row;
 }
 
-static ks_token
-pick_best (const float *logits, guint n)
-{
-  guint best = 0;
-
-  for (guint i = 1; i < n; i++)
-    if (logits[i] > logits[best])
-      best = i;
-  return (ks_token)best;
-}
-
 /* Writes greedily into row. */
 static gboolean
 answer (BenchRunner *runner, ks_timeline *tl, KsEvalRow *row, GError **error)
@@ -312,7 +301,7 @@ answer (BenchRunner *runner, ks_timeline *tl, KsEvalRow *row, GError **error)
 
   row->stop = g_intern_static_string ("length");
   while (row->n_new < runner->n_answer) {
-    ks_token id = pick_best (ks_timeline_get_logits (tl), runner->n_vocab);
+    ks_token id = (ks_token)ks_eval_find_best (ks_timeline_get_logits (tl), runner->n_vocab);
     size_t n = 0;
     const char *piece;
 

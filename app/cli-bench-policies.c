@@ -572,7 +572,6 @@ clear (Run *run)
 int
 cli_bench_policies_main (char **args)
 {
-  g_autoptr (GOptionContext) context = g_option_context_new (NULL);
   g_auto (GStrv) rest = g_strdupv (args);
   g_auto (CliOptions) options;
   Run run = {.options = &options,
@@ -611,12 +610,9 @@ cli_bench_policies_main (char **args)
 
   cli_options_init (&options);
   options.is_check = TRUE;
-  g_option_context_add_main_entries (context, entries, NULL);
-  cli_options_add_model (&options, context);
-  cli_options_add_json (&options, context);
-  g_option_context_set_summary (context, "Loss and recall, policy by policy, budget by budget.");
-  g_option_context_set_description (context, help);
-  if (!cli_parse (context, &rest, &code))
+  if (!cli_options_parse_check (&options, entries, FALSE,
+                                "Loss and recall, policy by policy, budget by budget.", help, &rest,
+                                &code))
     return code;
   if (run.folder == NULL || rest[1] != NULL)
     code = cli_usage ("give a folder for the results: keepsake-cli bench policies --out proof");

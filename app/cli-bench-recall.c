@@ -84,39 +84,6 @@ read_prompt (KsEngineSetup *setup, ks_timeline *tl, KsEngineJob *job,
   return ok;
 }
 
-static ks_token
-pick_best (const float *logits, guint n)
-{
-  guint best = 0;
-
-  for (guint i = 1; i < n; i++)
-    if (logits[i] > logits[best])
-      best = i;
-  return (ks_token)best;
-}
-
-/* (transfer full) */
-static char *
-answer (KsEngineSetup *setup, ks_timeline *tl, KsEngineJob *job, int n_answer, GError **error)
-{
-  const ks_tokenizer *tok = ks_model_get_tokenizer (setup->model);
-  g_autoptr (GString) text = g_string_new (NULL);
-
-  for (int i = 0; i < n_answer; i++) {
-    ks_token id = pick_best (ks_timeline_get_logits (tl), ks_tokenizer_get_n_vocab (tok));
-    size_t n = 0;
-    const char *piece;
-
-    if (ks_tokenizer_is_end (tok, id))
-      break;
-    piece = ks_tokenizer_get_piece (tok, id, false, &n);
-    g_string_append_len (text, piece, (gssize)n);
-    if (!cli_bench_eval (tl, job, &id, 1, NULL, error))
-      return NULL;
-  }
-  return g_utf8_make_valid (text->str, (gssize)text->len);
-}
-
 static gboolean
 run_prompt (Run *run, KsEngineSetup *setup, ks_timeline *tl, KsEngineJob *job, guint index,
             ks_policy policy, cJSON *items, gboolean *out_right, GError **error)
@@ -130,7 +97,7 @@ run_prompt (Run *run, KsEngineSetup *setup, ks_timeline *tl, KsEngineJob *job, g
   ks_timeline_reset (tl);
   if (!read_prompt (setup, tl, job, prompt, &n_text, error))
     return FALSE;
-  text = answer (setup, tl, job, run->n_answer, error);
+  text = cli_bench_answer (setup, tl, job, (guint)run->n_answer, NULL, error);
   if (text == NULL)
     return FALSE;
   *out_right = bench_recall_is_right (text, prompt->value);
@@ -325,7 +292,6 @@ run_command (Run *run, CliOptions *options, const char *policies)
 int
 cli_bench_recall_main (char **args)
 {
-  g_autoptr (GOptionContext) context = g_option_context_new (NULL);
   g_auto (GStrv) rest = g_strdupv (args);
   g_auto (CliOptions) options;
   g_autofree char *policies = NULL;
@@ -344,14 +310,9 @@ cli_bench_recall_main (char **args)
 
   cli_options_init (&options);
   options.is_check = TRUE;
-  g_option_context_add_main_entries (context, entries, NULL);
-  cli_options_add_model (&options, context);
-  cli_options_add_memory (&options, context);
-  cli_options_add_json (&options, context);
-  g_option_context_set_summary (context,
-                                "Asks for facts that stood in other text, policy by policy.");
-  g_option_context_set_description (context, help);
-  if (!cli_parse (context, &rest, &code))
+  if (!cli_options_parse_check (&options, entries, TRUE,
+                                "Asks for facts that stood in other text, policy by policy.", help,
+                                &rest, &code))
     return code;
   if (run.n_prompt < 1 || run.n_prompt > MAX_PROMPTS || run.n_word < MIN_WORDS ||
       run.n_word > MAX_WORDS || run.n_answer < 1 || run.n_answer > MAX_ANSWER || rest[1] != NULL)

@@ -5,6 +5,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/cli-bench.h"
 
+#include "app/eval-stats.h"
 #include "app/ks-error.h"
 #include "engine/snapshot.h"
 
@@ -59,17 +60,6 @@ take_back (ks_timeline *tl, const GByteArray *bytes, GError **error)
          ks_error_check (ks_snapshot_read (tl, &snap, &err), &err, error);
 }
 
-static ks_token
-pick (const float *logits, guint n_vocab)
-{
-  guint best = 0;
-
-  for (guint i = 1; i < n_vocab; i++)
-    if (logits[i] > logits[best])
-      best = i;
-  return (ks_token)best;
-}
-
 /* Goes on greedily; logits [n_answer, n_vocab] are filled, or compared with what is there. */
 static gboolean
 answer (Run *run, ks_timeline *tl, KsEngineJob *job, float *logits, guint n_vocab, gboolean compare,
@@ -88,7 +78,7 @@ answer (Run *run, ks_timeline *tl, KsEngineJob *job, float *logits, guint n_voca
       run->equal = run->equal && memcmp (row, now, n_vocab * sizeof *row) == 0;
     else
       memcpy (row, now, n_vocab * sizeof *row);
-    id = pick (row, n_vocab);
+    id = (ks_token)ks_eval_find_best (row, n_vocab);
     if (!cli_bench_eval (tl, job, &id, 1, NULL, error))
       return FALSE;
   }
@@ -201,7 +191,6 @@ snapshot_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
 int
 cli_bench_snapshot_main (char **args)
 {
-  g_autoptr (GOptionContext) context = g_option_context_new (NULL);
   g_auto (GStrv) rest = g_strdupv (args), files = NULL;
   g_auto (CliOptions) options;
   g_autoptr (GError) error = NULL;
@@ -212,20 +201,13 @@ cli_bench_snapshot_main (char **args)
       {"tokens", 0, 0, G_OPTION_ARG_INT, &run.n_tok, "length of the text (default 2000)", "N"},
       {"answer", 0, 0, G_OPTION_ARG_INT, &run.n_answer,
        "tokens whose numbers are compared afterwards (default 32)", "N"},
-      {"file", 'f', 0, G_OPTION_ARG_FILENAME_ARRAY, &files,
-       "text to read; may be given more than once (default: the handbook that comes with Keepsake)",
-       "FILE"},
+      CLI_BENCH_TEXT_ENTRY (&files),
       {NULL, 0, 0, 0, NULL, NULL, NULL}};
 
   cli_options_init (&options);
-  g_option_context_add_main_entries (context, entries, NULL);
-  cli_options_add_model (&options, context);
-  cli_options_add_memory (&options, context);
-  cli_options_add_json (&options, context);
-  g_option_context_set_summary (context,
-                                "Goes back to a kept state in place of reading a text again.");
-  g_option_context_set_description (context, help);
-  if (!cli_parse (context, &rest, &code))
+  if (!cli_options_parse_check (&options, entries, TRUE,
+                                "Goes back to a kept state in place of reading a text again.", help,
+                                &rest, &code))
     return code;
   if (run.n_tok < 1 || run.n_tok > MAX_TOKENS || run.n_answer < 1 || run.n_answer > MAX_ANSWER ||
       rest[1] != NULL)

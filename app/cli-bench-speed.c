@@ -175,7 +175,6 @@ compare_u32 (gconstpointer a, gconstpointer b)
 int
 cli_bench_speed_main (char **args)
 {
-  g_autoptr (GOptionContext) context = g_option_context_new (NULL);
   g_autoptr (GError) error = NULL;
   g_autoptr (KsEngineOptions) engine_options = NULL;
   g_auto (GStrv) rest = g_strdupv (args), files = NULL;
@@ -191,18 +190,12 @@ cli_bench_speed_main (char **args)
       {"decode", 0, 0, G_OPTION_ARG_INT, &run.n_decode, "tokens to decode (default 32)", "N"},
       {"repeat", 0, 0, G_OPTION_ARG_INT, &run.n_repeat,
        "repetitions; the median counts (default 3)", "N"},
-      {"file", 'f', 0, G_OPTION_ARG_FILENAME_ARRAY, &files,
-       "text to read (default: the handbook that comes with Keepsake)", "FILE"},
+      CLI_BENCH_TEXT_ENTRY (&files),
       {NULL, 0, 0, 0, NULL, NULL, NULL}};
 
   cli_options_init (&options);
-  g_option_context_add_main_entries (context, entries, NULL);
-  cli_options_add_model (&options, context);
-  cli_options_add_memory (&options, context);
-  cli_options_add_json (&options, context);
-  g_option_context_set_summary (context, "Measures tokens per second.");
-  g_option_context_set_description (context, help);
-  if (!cli_parse (context, &rest, &code))
+  if (!cli_options_parse_check (&options, entries, TRUE, "Measures tokens per second.", help, &rest,
+                                &code))
     return code;
   if (run.n_prompt < 0 || run.n_prompt > (int)MAX_DEPTH || run.n_decode < 1 ||
       run.n_decode > 100000 || run.n_repeat < 1 || run.n_repeat > MAX_REPEAT || rest[1] != NULL)

@@ -3,6 +3,7 @@
 #include "app/cli-bench.h"
 
 #include "app/cli-media.h"
+#include "app/eval-stats.h"
 #include "app/ks-data-dir.h"
 #include "app/ks-error.h"
 
@@ -101,6 +102,32 @@ cli_bench_eval (ks_timeline *tl, KsEngineJob *job, const ks_token *ids, guint32 
   if (out_seconds != NULL)
     *out_seconds = (double)(g_get_monotonic_time () - begin) / 1e6;
   return TRUE;
+}
+
+char *
+cli_bench_answer (KsEngineSetup *setup, ks_timeline *tl, KsEngineJob *job, guint n_most,
+                  guint *out_n, GError **error)
+{
+  const ks_tokenizer *tok = ks_model_get_tokenizer (setup->model);
+  g_autoptr (GString) text = g_string_new (NULL);
+  guint n_tok;
+
+  for (n_tok = 0; n_tok < n_most; n_tok++) {
+    ks_token id =
+        (ks_token)ks_eval_find_best (ks_timeline_get_logits (tl), ks_tokenizer_get_n_vocab (tok));
+    size_t n = 0;
+    const char *piece;
+
+    if (ks_tokenizer_is_end (tok, id))
+      break;
+    piece = ks_tokenizer_get_piece (tok, id, false, &n);
+    g_string_append_len (text, piece, (gssize)n);
+    if (!cli_bench_eval (tl, job, &id, 1, NULL, error))
+      return NULL;
+  }
+  if (out_n != NULL)
+    *out_n = n_tok;
+  return g_utf8_make_valid (text->str, (gssize)text->len);
 }
 
 static int

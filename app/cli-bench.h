@@ -20,6 +20,15 @@ int cli_bench_dilution_main (char **args);
 int cli_bench_snapshot_main (char **args);
 int cli_bench_long_main (char **args);
 
+/* The option --file of what reads a text (char **). */
+#define CLI_BENCH_TEXT_ENTRY(files)                                                                \
+  {                                                                                                \
+    "file", 'f', 0, G_OPTION_ARG_FILENAME_ARRAY, (files),                                          \
+        "text to read; may be given more than once (default: the handbook that comes with "        \
+        "Keepsake)",                                                                               \
+        "FILE"                                                                                     \
+  }
+
 /* n_tok ids (of ks_token) of the files, one after the other and again from the start when they are
  * too short; *out_n_repeat tells how often.  files NULL or empty = the handbook that comes with the
  * program. */
@@ -28,6 +37,10 @@ GArray *cli_bench_read_tokens (KsEngineSetup *setup, char **files, guint32 n_tok
 /* Feeds n tokens and gives the seconds it took. */
 gboolean cli_bench_eval (ks_timeline *tl, KsEngineJob *job, const ks_token *ids, guint32 n,
                          double *out_seconds, GError **error);
+/* The likeliest tokens behind the last ones, at most n_most, until the model ends; *out_n, which
+ * may be NULL, of them.  NULL and error. (transfer full) */
+char *cli_bench_answer (KsEngineSetup *setup, ks_timeline *tl, KsEngineJob *job, guint n_most,
+                        guint *out_n, GError **error);
 double cli_bench_median (double *values, gsize n); /* sorts them */
 /* Resident bytes of this process; 0 when the system does not say. */
 guint64 cli_bench_get_resident_bytes (void);

@@ -252,6 +252,22 @@ cli_options_parse_memory (CliOptions *options, const char *summary, const char *
   return cli_parse (context, args, out_exit);
 }
 
+gboolean
+cli_options_parse_check (CliOptions *options, const GOptionEntry *own, gboolean with_memory,
+                         const char *summary, const char *help, char ***args, int *out_exit)
+{
+  g_autoptr (GOptionContext) context = g_option_context_new (NULL);
+
+  g_option_context_add_main_entries (context, own, NULL);
+  cli_options_add_model (options, context);
+  if (with_memory)
+    cli_options_add_memory (options, context);
+  cli_options_add_json (options, context);
+  g_option_context_set_summary (context, summary);
+  g_option_context_set_description (context, help);
+  return cli_parse (context, args, out_exit);
+}
+
 static gboolean
 usage_error (GError **error, const char *text)
 {

@@ -58,6 +58,12 @@ gboolean cli_options_parse_talk (CliOptions *options, const char *arguments, con
 gboolean cli_options_parse_memory (CliOptions *options, const char *summary, const char *help,
                                    char ***args, int *out_exit);
 
+/* A measurement's options: own ones, which end with an empty entry, then those of the model, of its
+ * memory if asked for, and --json. */
+gboolean cli_options_parse_check (CliOptions *options, const GOptionEntry *own,
+                                  gboolean with_memory, const char *summary, const char *help,
+                                  char ***args, int *out_exit);
+
 /* Finds the model, its gate and its eyes and checks every value.  KS_APP_ERROR_USAGE names what is
  * wrong. */
 KsEngineOptions *cli_options_make_engine (const CliOptions *options, GError **error);

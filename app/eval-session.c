@@ -292,11 +292,8 @@ generate (KsEvalSession *session, KsEvalRow *row, GError **error)
 static void
 score_next (KsEvalSession *session, const float *logits, ks_token wanted)
 {
-  guint best = 0;
+  guint best = ks_eval_find_best (logits, session->n_vocab);
 
-  for (guint i = 1; i < session->n_vocab; i++)
-    if (logits[i] > logits[best])
-      best = i;
   session->nll += ks_eval_log_sum_exp (logits, session->n_vocab) - (double)logits[wanted];
   session->n_scored++;
   g_string_append_printf (session->picks, "%s%u", session->picks->len > 0 ? " " : "", best);

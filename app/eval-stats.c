@@ -11,6 +11,17 @@
 
 static const KsEvalInterval nothing = {.n = 0, .mean = NAN, .low = NAN, .high = NAN};
 
+guint
+ks_eval_find_best (const float *values, guint n)
+{
+  guint best = 0;
+
+  for (guint i = 1; i < n; i++)
+    if (values[i] > values[best])
+      best = i;
+  return best;
+}
+
 double
 ks_eval_log_sum_exp (const float *values, gsize n)
 {

@@ -23,6 +23,9 @@ typedef struct {
  */
 double ks_eval_log_sum_exp (const float *values, gsize n);
 
+/* Place of the largest value, of equal ones the first; n > 0. */
+guint ks_eval_find_best (const float *values, guint n);
+
 /* n_right of n items: Wilson's score interval. */
 KsEvalInterval ks_eval_wilson (gsize n_right, gsize n);
 

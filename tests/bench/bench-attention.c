@@ -9,11 +9,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-kv-internal.h"
 #include "engine/kv-pool.h"
+#include "tests/ks-clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define PAGE 16u
 #define MAX_RUNS 200
@@ -55,11 +55,8 @@ check(ks_status st, const char *what)
 static double
 now_us(uint32_t n_thread)
 {
-  struct timespec ts;
-
   /* With one thread the processor time: other load on the machine does not count then. */
-  clock_gettime(n_thread == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &ts);
-  return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec / 1e3;
+  return 1e6 * ks_clock_seconds(n_thread == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC);
 }
 
 static int

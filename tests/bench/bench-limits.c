@@ -9,12 +9,12 @@
  * that this processor does not have is left out.  Source of the goals: docs/performance.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/threads.h"
+#include "tests/ks-clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -35,15 +35,6 @@ typedef struct limits {
   float sink[64];
 } limits;
 
-static double
-now(void)
-{
-  struct timespec t;
-
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Best of n rounds, in runs a second. */
 static double
 best_rate(limits *l, ks_thread_fn fn, int n)
@@ -51,10 +42,10 @@ best_rate(limits *l, ks_thread_fn fn, int n)
   double best = 0;
 
   for (int i = 0; i < n; i++) {
-    double begin = now(), rate;
+    double begin = ks_clock_seconds(CLOCK_MONOTONIC), rate;
 
     ks_threads_run(l->threads, fn, l);
-    rate = 1 / (now() - begin);
+    rate = 1 / (ks_clock_seconds(CLOCK_MONOTONIC) - begin);
     best = rate > best ? rate : best;
   }
   return best;

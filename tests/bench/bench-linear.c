@@ -7,11 +7,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-matmul-internal.h"
 #include "engine/cpu-packed-internal.h"
+#include "tests/ks-clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -44,10 +44,7 @@ typedef struct bench {
 static double
 now(const bench *b)
 {
-  struct timespec ts;
-
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-  return ((double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec) / ks_threads_get_n(b->threads);
+  return ks_clock_seconds(CLOCK_PROCESS_CPUTIME_ID) / ks_threads_get_n(b->threads);
 }
 
 #if defined(__x86_64__)

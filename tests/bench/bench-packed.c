@@ -8,12 +8,12 @@
  * Best of several rounds, since other programs disturb.  Not a test. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-packed-internal.h"
+#include "tests/ks-clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -52,24 +52,14 @@ typedef struct bench {
   double seconds[256]; /* that each member took */
 } bench;
 
-/* Processor seconds of the calling thread: what other programs take away is not counted. */
-static double
-now(void)
-{
-  struct timespec ts;
-
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-  return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
-}
-
 static void
 timed_member(void *user, uint32_t member, uint32_t n_member)
 {
   bench *b = user;
-  double begin = now();
+  double begin = ks_clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 
   b->fn(b, member, n_member);
-  b->seconds[member % 256] = now() - begin;
+  b->seconds[member % 256] = ks_clock_seconds(CLOCK_THREAD_CPUTIME_ID) - begin;
 }
 
 /* Seconds of the slowest member. */

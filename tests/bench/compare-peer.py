@@ -18,9 +18,10 @@ import json
 import os
 import platform
 import statistics
-import subprocess
 import sys
 import time
+
+from speedside import SpeedSide
 
 ENTRIES = 1024
 CONTEXT = 8192
@@ -29,38 +30,6 @@ FIRST = "smollm2-135m-q4_1.gguf"  # the default model's type: measured first and
 ORDER = [FIRST, "smollm2-135m-q4_0.gguf", "smollm2-135m-q8_0.gguf", "smollm2-135m-q5_1.gguf",
          "smollm2-135m-q4_k.gguf", "gemma-3-270m-q4_k_m.gguf"]
 GOALS = {"decode 0": 1.1, "decode 2048": 1.3, "decode 8192": 8.0, "first token 8000": 2.0, "memory 16000": 2.0}
-
-
-class Side:
-    """One process that answers the protocol."""
-
-    def __init__(self, name, argv):
-        self.name = name
-        self.process = subprocess.Popen([str(a) for a in argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True)
-        if not json.loads(self.process.stdout.readline() or "{}").get("ready"):
-            sys.exit(f"{name} did not start: {' '.join(str(a) for a in argv)}")
-
-    def ask(self, line):
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        if not answer:
-            sys.exit(f"{self.name} ended at '{line}'")
-        return json.loads(answer)
-
-    def ms(self, line):
-        return self.ask(line)["ms"]
-
-    def cpu_ticks(self):
-        with open(f"/proc/{self.process.pid}/stat", encoding="utf-8") as f:
-            fields = f.read().rsplit(")", 1)[1].split()
-        return int(fields[11]) + int(fields[12])
-
-    def close(self):
-        self.process.stdin.write("quit\n")
-        self.process.stdin.flush()
-        self.process.wait()
 
 
 class Watch:
@@ -95,11 +64,11 @@ class Bench:
 
     def engine(self, path, threads, entries, context, mode=None):
         gate = self.args.gate if entries and "smollm2" in os.path.basename(path) else "-"
-        return Side("speed-engine", [self.args.engine, path, threads, self.args.kv, entries, gate, context,
-                                     mode or self.args.mode])
+        return SpeedSide("speed-engine", [self.args.engine, path, threads, self.args.kv, entries, gate, context,
+                                          mode or self.args.mode])
 
     def peer(self, path, threads, context, flash, repack):
-        return Side("peer-llama", [self.args.peer, path, threads, context, flash, self.args.kv, repack])
+        return SpeedSide("peer-llama", [self.args.peer, path, threads, context, flash, self.args.kv, repack])
 
     def best_peer(self, path):
         """Repacking by a prompt and a decode; flash attention at a longer state, once for each architecture."""

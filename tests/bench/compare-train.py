@@ -11,37 +11,26 @@ Usage: compare-train.py --engine BUILD/tests/bench/speed-train --model MODEL.ggu
 import argparse
 import os
 import statistics
-import subprocess
+
+from speedside import Side
 
 
-class Side:
+class StepSide(Side):
     def __init__(self, name, command):
-        self.name, self.times, self.cpu = name, [], []
         env = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env=env)
+        super().__init__(name, command, env=env)
+        self.times, self.cpu = [], []
 
     def wait_ready(self):
-        line = self.process.stdout.readline()
+        line = self.read()
         if not line.startswith("ready"):
             raise SystemExit("%s did not start: %r" % (self.name, line))
         print("# %s: %s" % (self.name, line.strip()), flush=True)
 
-    def cpu_seconds(self):
-        with open("/proc/%d/stat" % self.process.pid) as f:
-            fields = f.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
     def step(self):
         before = self.cpu_seconds()
-        self.process.stdin.write("1\n")
-        self.process.stdin.flush()
-        self.times += [float(t) for t in self.process.stdout.readline().split()]
+        self.times += [float(t) for t in self.send("1").split()]
         self.cpu.append(self.cpu_seconds() - before)
-
-    def end(self):
-        self.process.stdin.close()
-        self.process.wait()
 
 
 def main():
@@ -60,7 +49,7 @@ def main():
     sides = []
     for name, command in [("engine", [a.engine, a.model, a.threads, a.tokens, a.stage])] + \
             [("torch " + kind, peer + [kind, a.stage]) for kind in kinds]:
-        sides.append(Side(name, command))  # one after the other: compiling wants the cores
+        sides.append(StepSide(name, command))  # one after the other: compiling wants the cores
         sides[-1].wait_ready()
     print("# load %.2f %.2f %.2f" % os.getloadavg())
     for _ in range(a.rounds):
@@ -71,7 +60,7 @@ def main():
         print("%s,%s,%s tokens,%s threads,median %.3f s,best %.3f s,worst %.3f s,CPU median %.3f s" % (
             side.name, a.stage, a.tokens, a.threads, medians[side.name], min(side.times), max(side.times),
             statistics.median(side.cpu)))
-        side.end()
+        side.close()
     best = min(v for k, v in medians.items() if k != "engine")
     print("speed of the engine / PyTorch's better one: %.3f (goal 0.8); of the best steps %.3f; by CPU seconds %.3f" % (
         best / medians["engine"],

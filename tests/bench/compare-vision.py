@@ -14,29 +14,17 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
+
+from speedside import Side
 
 # file name's beginning: picture in pixels, tokens
 SHAPES = {"smolvlm": (512, 512, 64), "qwen2.5-vl": (896, 896, 1024)}
 
 
-class Side:
+class TowerSide(Side):
     def __init__(self, command):
-        self.process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True)
+        super().__init__(os.path.basename(str(command[0])), command)
         self.before = self.ask("rss")["rss_kib"]
-
-    def ask(self, line):
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        if not answer:
-            raise SystemExit(f"{self.process.args[0]} ended at '{line}'")
-        return json.loads(answer)
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
 
     def scratch_mib(self):
         return (self.ask("rss")["peak_kib"] - self.before) / 1024
@@ -47,8 +35,8 @@ def compare(args, path):
     width, height, n_tok = next(v for k, v in SHAPES.items() if name.startswith(k))
     size = [args.threads, width, height]
     rounds = args.rounds or (7 if name.startswith("smolvlm") else 3)
-    sides = {mode: Side([args.engine, path, *size, mode]) for mode in ("exact", "fast")}
-    sides |= {f"mtmd flash {flash}": Side([args.peer, path, *size, flash]) for flash in (0, 1)}
+    sides = {mode: TowerSide([args.engine, path, *size, mode]) for mode in ("exact", "fast")}
+    sides |= {f"mtmd flash {flash}": TowerSide([args.peer, path, *size, flash]) for flash in (0, 1)}
     times = {key: [] for key in sides}
     answers = {}
     for i in range(rounds + 1):  # the first one warms up

@@ -7,6 +7,13 @@
 #include "engine/budget.h"
 #include "engine/timeline.h"
 #include "tests/bench/speed-server.h"
+#include "tests/ks-clock.h"
+
+/* Tokens decoded one by one, and the processor time that they took. */
+typedef struct cost {
+  uint64_t n_tok;
+  double seconds;
+} cost;
 
 typedef struct side {
   ks_alloc *alloc;
@@ -17,7 +24,8 @@ typedef struct side {
   ks_timeline *tl;
   ks_error err;
   int32_t n_vocab;
-  double load_ms; /* of opening the model, repacking included */
+  double load_ms;       /* of opening the model, repacking included */
+  cost plain, evicting; /* without and with an eviction behind them */
 } side;
 
 static const char *
@@ -43,13 +51,28 @@ side_choose(void *user)
   return speed_argmax(ks_timeline_get_logits(s->tl), s->n_vocab);
 }
 
+static uint64_t
+side_count_evictions(const side *s)
+{
+  ks_kv_stats stats;
+
+  ks_timeline_get_stats(s->tl, &stats);
+  return stats.n_eviction_runs;
+}
+
 static const char *
 side_decode(void *user, int32_t id, int32_t *out_next)
 {
   side *s = user;
+  const uint64_t n_run = side_count_evictions(s);
+  const double start = ks_clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
+  cost *c;
 
   if (ks_timeline_eval(s->tl, &id, 1, NULL, &s->err) != KS_OK)
     return s->err.text;
+  c = side_count_evictions(s) > n_run ? &s->evicting : &s->plain;
+  c->n_tok++;
+  c->seconds += ks_clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
   *out_next = side_choose(s);
   return NULL;
 }
@@ -100,10 +123,14 @@ side_info(void *user)
   }
   count_weight(ks_model_get_output(s->model), &head_mul, &head_bytes);
   printf("{\"layer_mul\": %.0f, \"layer_bytes\": %.0f, \"head_mul\": %.0f, \"head_bytes\": %.0f, "
-         "\"weight_bytes\": %llu, \"repacked_bytes\": %llu, \"load_ms\": %.1f}\n",
+         "\"weight_bytes\": %llu, \"repacked_bytes\": %llu, \"load_ms\": %.1f, \"plain_tokens\": "
+         "%llu, "
+         "\"plain_cpu_s\": %.6f, \"evicting_tokens\": %llu, \"evicting_cpu_s\": %.6f}\n",
          layer_mul, layer_bytes, head_mul, head_bytes,
          (unsigned long long)ks_model_get_weight_bytes(s->model),
-         (unsigned long long)ks_model_get_repacked_bytes(s->model), s->load_ms);
+         (unsigned long long)ks_model_get_repacked_bytes(s->model), s->load_ms,
+         (unsigned long long)s->plain.n_tok, s->plain.seconds, (unsigned long long)s->evicting.n_tok,
+         s->evicting.seconds);
   return NULL;
 }
 

@@ -3,7 +3,7 @@
 #include "ui/ks-attachment-chip.h"
 
 #include "ui/ks-compat.h"
-#include "ui/ks-image-viewer.h"
+#include "ui/ks-file-viewer.h"
 #include "ui/ks-memory-words.h"
 #include "ui/ks-reading-choice.h"
 #include "ui/ks-resource.h"
@@ -341,7 +341,7 @@ open_cb (KsAttachmentChip *self)
   KsAttachment *attachment = ks_pending_attachment_get_attachment (self->attachment);
 
   if (attachment != NULL && self->library != NULL)
-    ks_image_viewer_present (GTK_WIDGET (self), self->library, attachment);
+    ks_file_viewer_present (GTK_WIDGET (self), self->library, NULL, attachment, -1);
 }
 
 /* --- life --- */

@@ -7,7 +7,8 @@
 #include "ui/ks-compat.h"
 #include "ui/ks-composer.h"
 #include "ui/ks-error-text.h"
-#include "ui/ks-image-viewer.h"
+#include "ui/ks-file-viewer.h"
+#include "ui/ks-kept-file.h"
 #include "ui/ks-memory-words.h"
 #include "ui/ks-resource.h"
 #include "ui/ks-toast.h"
@@ -342,9 +343,20 @@ select_branch_cb (KsTranscript *transcript, KsMessage *message, guint sibling, K
 }
 
 static void
-open_attachment_cb (KsTranscript *transcript, KsAttachment *attachment, KsChatPage *self)
+open_attachment_cb (KsTranscript *transcript, KsMessage *message, KsAttachment *attachment,
+                    KsChatPage *self)
 {
-  ks_image_viewer_present (GTK_WIDGET (self), self->library, attachment);
+  ks_file_viewer_present (GTK_WIDGET (self), self->library, self->chat, attachment,
+                          self->chat == NULL ? -1 : ks_chat_get_turn (self->chat, message));
+}
+
+static void
+show_kept_cb (KsTranscript *transcript, KsMessage *message, KsAttachment *attachment,
+              KsChatPage *self)
+{
+  if (self->chat != NULL)
+    ks_kept_file_present (GTK_WIDGET (self), self->library, self->chat, attachment,
+                          ks_chat_get_turn (self->chat, message), -1);
 }
 
 /* A session's own words, or the reason why it stays as it is. (transfer full) */
@@ -548,6 +560,7 @@ ks_chat_page_init (KsChatPage *self)
   g_signal_connect (self->transcript, "select-branch", G_CALLBACK (select_branch_cb), self);
   g_signal_connect (self->transcript, "open-attachment", G_CALLBACK (open_attachment_cb), self);
   g_signal_connect (self->transcript, "pin", G_CALLBACK (pin_cb), self);
+  g_signal_connect (self->transcript, "show-kept", G_CALLBACK (show_kept_cb), self);
   self->composer = ks_composer_new ();
   adw_clamp_set_child (ADW_CLAMP (self->composer_clamp), GTK_WIDGET (self->composer));
   ks_composer_add_drop_target (self->composer, self->overlay);

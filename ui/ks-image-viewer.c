@@ -8,7 +8,6 @@
 #include "ui/ks-memory-words.h"
 #include "ui/ks-page-cache.h"
 #include "ui/ks-resource.h"
-#include "ui/ks-text-viewer.h"
 #include "ui/ks-texture.h"
 
 #include <glib/gi18n.h>
@@ -45,6 +44,7 @@ struct _KsImageViewer {
   GtkEditable *page_entry;
   GtkLabel *page_count;
   GtkButton *zoom_button;
+  AdwHeaderBar *header;
 
   KsLibrary *library;
   KsAttachment *attachment;
@@ -61,6 +61,9 @@ struct _KsImageViewer {
 };
 
 G_DEFINE_FINAL_TYPE (KsImageViewer, ks_image_viewer, ADW_TYPE_BIN)
+
+enum { PAGE_CHANGED, N_SIGNALS };
+static guint signals[N_SIGNALS];
 
 static void
 request_free (Request *request)
@@ -585,6 +588,8 @@ ks_image_viewer_class_init (KsImageViewerClass *klass)
   widget_class->grab_focus = ks_image_viewer_grab_focus;
   widget_class->map = ks_image_viewer_map;
   widget_class->unmap = ks_image_viewer_unmap;
+  signals[PAGE_CHANGED] = g_signal_new ("page-changed", KS_TYPE_IMAGE_VIEWER, G_SIGNAL_RUN_LAST, 0,
+                                        NULL, NULL, NULL, G_TYPE_NONE, 0);
   gtk_widget_class_set_template_from_resource (widget_class, KS_RESOURCE "ks-image-viewer.ui");
   bind_children (widget_class);
   gtk_widget_class_install_action (widget_class, "viewer.next", NULL, go_next);
@@ -603,8 +608,9 @@ ks_image_viewer_init (KsImageViewer *self)
       gtk_event_controller_scroll_new (GTK_EVENT_CONTROLLER_SCROLL_VERTICAL);
 
   gtk_widget_init_template (GTK_WIDGET (self));
+  self->header = ADW_HEADER_BAR (adw_header_bar_new ());
   adw_bin_set_child (ADW_BIN (self),
-                     ks_page_new (adw_header_bar_new (), GTK_WIDGET (self->stack), self->bar));
+                     ks_page_new (GTK_WIDGET (self->header), GTK_WIDGET (self->stack), self->bar));
   g_signal_connect_swapped (self->page_entry, "activate", G_CALLBACK (page_entered_cb), self);
   g_signal_connect_swapped (self->password, "activate", G_CALLBACK (unlock_cb), self);
   g_signal_connect_swapped (self->retry_button, "clicked", G_CALLBACK (retry_cb), self);
@@ -637,18 +643,10 @@ ks_image_viewer_new (KsLibrary *library, KsAttachment *attachment)
 }
 
 void
-ks_image_viewer_present (GtkWidget *parent, KsLibrary *library, KsAttachment *attachment)
+ks_image_viewer_add_to_header (KsImageViewer *self, GtkWidget *widget)
 {
-  KsImageViewer *self = NULL;
-
-  if (is_text (attachment)) {
-    ks_text_viewer_present (parent, library, attachment);
-    return;
-  }
-  self = ks_image_viewer_new (library, attachment);
-  ks_dialog_present (
-      ks_dialog_new (ks_attachment_get_name (attachment), GTK_WIDGET (self), 720, 640), parent);
-  gtk_widget_grab_focus (GTK_WIDGET (self));
+  g_return_if_fail (KS_IS_IMAGE_VIEWER (self));
+  adw_header_bar_pack_start (self->header, widget);
 }
 
 void
@@ -663,6 +661,7 @@ ks_image_viewer_set_page (KsImageViewer *self, guint page)
   cancel (self);
   update_page (self);
   render (self);
+  g_signal_emit (self, signals[PAGE_CHANGED], 0);
 }
 
 guint

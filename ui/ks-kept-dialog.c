@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "ui/ks-kept-dialog.h"
 
+#include "app/ks-reading.h"
 #include "ui/ks-compat.h"
 #include "ui/ks-error-text.h"
 #include "ui/ks-picture-list.h"
@@ -11,6 +12,7 @@
 #include <glib/gi18n.h>
 
 #define PICTURE_SIDE_PX 1024
+#define FRAME_SIDE_PX 512 /* all frames of a video are decoded for one */
 #define WIDTH_PX 480
 #define HEIGHT_PX 560
 
@@ -18,6 +20,7 @@
 typedef struct {
   GWeakRef map;
   GCancellable *cancellable; /* of the dialog */
+  int frame;                 /* that is wanted of a video; -1 = none */
 } Asking;
 
 static Asking *
@@ -27,6 +30,7 @@ asking_new (GtkWidget *map, GCancellable *cancellable)
 
   g_weak_ref_init (&asking->map, map);
   asking->cancellable = g_object_ref (cancellable);
+  asking->frame = -1;
   return asking;
 }
 
@@ -99,6 +103,39 @@ rendered_cb (GObject *library, GAsyncResult *result, gpointer data)
     ks_picture_map_set_texture (map, texture);
 }
 
+static void
+framed_cb (GObject *library, GAsyncResult *result, gpointer data)
+{
+  g_autoptr (Asking) asking = data;
+  g_autoptr (KsPictureMap) map = ref_map (asking);
+  g_autoptr (KsVideoFrames) frames =
+      ks_library_load_frames_finish (KS_LIBRARY (library), result, NULL);
+
+  if (map != NULL && frames != NULL && (guint)asking->frame < frames->frames->len) {
+    KsVideoFrame *frame = g_ptr_array_index (frames->frames, asking->frame);
+    g_autoptr (GdkTexture) texture = ks_texture_new (frame->pixels);
+
+    ks_picture_map_set_texture (map, texture);
+  }
+}
+
+/* The picture below the map: of a video the frame, as it was sampled for the model. */
+static void
+ask_for_picture (GtkWidget *map, KsLibrary *library, KsAttachment *attachment,
+                 const KsMemoryPicture *picture, GCancellable *cancellable)
+{
+  g_autoptr (KsReading) reading = ks_reading_parse (ks_attachment_get_reading (attachment));
+  Asking *asking = asking_new (map, cancellable);
+
+  if (picture->frame >= 0 && reading->has_frames) {
+    asking->frame = picture->frame;
+    ks_library_load_frames_async (library, attachment, &reading->sampling, FRAME_SIDE_PX,
+                                  cancellable, framed_cb, asking);
+  } else
+    ks_library_render_async (library, attachment, (guint)MAX (picture->page, 0), PICTURE_SIDE_PX,
+                             NULL, cancellable, rendered_cb, asking);
+}
+
 /* The file that the picture is of, in any message of the chat. (transfer full) */
 static KsAttachment *
 find_attachment (KsChat *chat, const char *hash)
@@ -139,7 +176,6 @@ ks_kept_dialog_present (GtkWidget *parent, KsLibrary *library, KsChat *chat,
   ks_chat_trace_picture_async (chat, picture->turn, picture->number, cancellable, traced_cb,
                                asking_new (map, cancellable));
   if (attachment != NULL)
-    ks_library_render_async (library, attachment, (guint)MAX (picture->page, 0), PICTURE_SIDE_PX,
-                             NULL, cancellable, rendered_cb, asking_new (map, cancellable));
+    ask_for_picture (map, library, attachment, picture, cancellable);
   return dialog;
 }

@@ -6,6 +6,7 @@
 
 #include "ui/ks-branch-switcher.h"
 #include "ui/ks-compat.h"
+#include "ui/ks-kept-button.h"
 #include "ui/ks-message-edit.h"
 #include "ui/ks-message-status.h"
 #include "ui/ks-pin-button.h"
@@ -13,7 +14,8 @@
 
 #include <glib/gi18n.h>
 
-#define DRAFT "ks-edit-draft" /* char *: kept with a message while its text is edited */
+#define KEPT_OF "ks-attachment" /* that a KsKeptButton speaks of */
+#define DRAFT "ks-edit-draft"   /* char *: kept with a message while its text is edited */
 
 /* Lines stay readable in wide windows. */
 #define WIDEST_PX 780
@@ -41,12 +43,14 @@ struct _KsMessageRow {
   GSignalGroup *message_signals;
   KsThumbnailFunc thumbnails;
   gpointer thumbnails_data;
+  KsKeptFunc kept; /* may be NULL */
+  gpointer kept_data;
   gboolean is_last, can_change;
 };
 
 G_DEFINE_FINAL_TYPE (KsMessageRow, ks_message_row, GTK_TYPE_WIDGET)
 
-enum { REGENERATE, CONTINUE, EDIT, SELECT_BRANCH, OPEN_ATTACHMENT, PIN, N_SIGNALS };
+enum { REGENERATE, CONTINUE, EDIT, SELECT_BRANCH, OPEN_ATTACHMENT, PIN, SHOW_KEPT, N_SIGNALS };
 static guint signals[N_SIGNALS];
 
 static gboolean
@@ -313,6 +317,42 @@ file_line_new (KsMessageRow *self, KsAttachment *attachment, GtkWidget *button)
 }
 
 static void
+kept_cb (KsKeptButton *button, KsMessageRow *self)
+{
+  g_signal_emit (self, signals[SHOW_KEPT], 0, g_object_get_data (G_OBJECT (button), KEPT_OF));
+}
+
+void
+ks_message_row_update_kept (KsMessageRow *self)
+{
+  GtkWidget *child = NULL;
+
+  g_return_if_fail (KS_IS_MESSAGE_ROW (self));
+  if (self->files == NULL || self->kept == NULL)
+    return;
+  for (child = gtk_widget_get_first_child (self->files); child != NULL;
+       child = gtk_widget_get_next_sibling (child))
+    if (KS_IS_KEPT_BUTTON (child)) {
+      KsAttachment *attachment = g_object_get_data (G_OBJECT (child), KEPT_OF);
+
+      ks_kept_button_set_share (KS_KEPT_BUTTON (child),
+                                self->kept (self->message, attachment, self->kept_data));
+    }
+}
+
+/* Below the file; it shows itself when there is something to say. */
+static void
+add_kept (KsMessageRow *self, KsAttachment *attachment)
+{
+  GtkWidget *button = ks_kept_button_new (ks_attachment_get_name (attachment));
+
+  g_object_set_data_full (G_OBJECT (button), KEPT_OF, g_object_ref (attachment), g_object_unref);
+  gtk_widget_set_halign (button, GTK_ALIGN_END);
+  g_signal_connect (button, "clicked", G_CALLBACK (kept_cb), self);
+  gtk_box_append (GTK_BOX (self->files), button);
+}
+
+static void
 update_files (KsMessageRow *self)
 {
   GListModel *list = self->message == NULL ? NULL : ks_message_get_attachments (self->message);
@@ -335,8 +375,11 @@ update_files (KsMessageRow *self)
 
     g_signal_connect (button, "clicked", G_CALLBACK (open_cb), self);
     gtk_box_append (GTK_BOX (self->files), file_line_new (self, attachment, button));
+    if (self->kept != NULL && ks_attachment_get_kind (attachment) != KS_ATTACHMENT_TEXT)
+      add_kept (self, attachment);
   }
   gtk_box_prepend (GTK_BOX (self->column), self->files);
+  ks_message_row_update_kept (self);
 }
 
 /* --- the message --- */
@@ -426,6 +469,14 @@ ks_message_row_set_thumbnails (KsMessageRow *self, KsThumbnailFunc thumbnails, g
   self->thumbnails_data = data;
 }
 
+void
+ks_message_row_set_kept (KsMessageRow *self, KsKeptFunc kept, gpointer data)
+{
+  g_return_if_fail (KS_IS_MESSAGE_ROW (self));
+  self->kept = kept;
+  self->kept_data = data;
+}
+
 /* The same as a clamp of libadwaita, but that one asks for the width at a given height, which
  * labels can only find by laying out their text a dozen times. */
 static void
@@ -495,6 +546,8 @@ add_signals (void)
                     G_TYPE_NONE, 1, KS_TYPE_ATTACHMENT);
   signals[PIN] = g_signal_new ("pin", KS_TYPE_MESSAGE_ROW, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
                                G_TYPE_NONE, 2, G_TYPE_STRING, G_TYPE_BOOLEAN);
+  signals[SHOW_KEPT] = g_signal_new ("show-kept", KS_TYPE_MESSAGE_ROW, G_SIGNAL_RUN_LAST, 0, NULL,
+                                     NULL, NULL, G_TYPE_NONE, 1, KS_TYPE_ATTACHMENT);
 }
 
 static void

@@ -30,6 +30,10 @@ ks_picture_list_dup_name (const KsMemoryPicture *picture)
 {
   g_autofree char *valid = g_utf8_make_valid (picture->name != NULL ? picture->name : "", -1);
 
+  if (picture->frame >= 0)
+    /* Translators: a video's file, then which of the frames that the model saw: "cat.mp4, frame 3".
+     */
+    return g_strdup_printf (_ ("%s, frame %d"), valid, picture->frame + 1);
   if (picture->page < 0)
     return g_steal_pointer (&valid);
   /* Translators: a file's name, then its page: "report.pdf, page 3". */

@@ -18,7 +18,7 @@ G_DECLARE_FINAL_TYPE (KsPictureList, ks_picture_list, KS, PICTURE_LIST, AdwBin)
 /* Hidden while the view (NULL is allowed) has no pictures.  Rows are used again: numbers that
  * change ask for no new layout. */
 void ks_picture_list_set_view (KsPictureList *self, const KsMemoryView *view);
-/* "cat.png", "report.pdf, page 3" (transfer full) */
+/* "cat.png", "report.pdf, page 3", "cat.mp4, frame 3" (transfer full) */
 char *ks_picture_list_dup_name (const KsMemoryPicture *picture);
 
 G_END_DECLS

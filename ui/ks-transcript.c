@@ -5,6 +5,7 @@
 #include "ui/ks-transcript.h"
 
 #include "ui/ks-compat.h"
+#include "ui/ks-kept-file.h"
 #include "ui/ks-message-row.h"
 #include "ui/ks-resource.h"
 
@@ -24,6 +25,7 @@ struct _KsTranscript {
 
   KsChat *chat;
   GSignalGroup *chat_signals;
+  KsMemoryView *memory; /* of the chat, when its state changed last; NULL = nothing is known */
   GListModel *messages;
   GSignalGroup *messages_signals;
   KsLibrary *library;
@@ -38,7 +40,7 @@ struct _KsTranscript {
 
 G_DEFINE_FINAL_TYPE (KsTranscript, ks_transcript, GTK_TYPE_WIDGET)
 
-enum { REGENERATE, CONTINUE, EDIT, SELECT_BRANCH, OPEN_ATTACHMENT, PIN, N_SIGNALS };
+enum { REGENERATE, CONTINUE, EDIT, SELECT_BRANCH, OPEN_ATTACHMENT, PIN, SHOW_KEPT, N_SIGNALS };
 static guint signals[N_SIGNALS];
 
 /* --- following the end --- */
@@ -197,7 +199,36 @@ select_branch_cb (KsMessageRow *row, guint sibling, KsTranscript *self)
 static void
 open_attachment_cb (KsMessageRow *row, KsAttachment *attachment, KsTranscript *self)
 {
-  g_signal_emit (self, signals[OPEN_ATTACHMENT], 0, attachment);
+  g_signal_emit (self, signals[OPEN_ATTACHMENT], 0, ks_message_row_get_message (row), attachment);
+}
+
+static void
+show_kept_cb (KsMessageRow *row, KsAttachment *attachment, KsTranscript *self)
+{
+  g_signal_emit (self, signals[SHOW_KEPT], 0, ks_message_row_get_message (row), attachment);
+}
+
+static double
+get_kept (KsMessage *message, KsAttachment *attachment, gpointer data)
+{
+  KsTranscript *self = data;
+  int turn =
+      self->chat == NULL || self->memory == NULL ? -1 : ks_chat_get_turn (self->chat, message);
+
+  return turn < 0 ? -1 : ks_kept_file_get_share (self->memory, attachment, turn, -1);
+}
+
+/* Between answers: while one is written the numbers move all the time. */
+static void
+update_kept (KsTranscript *self)
+{
+  if (self->chat != NULL && ks_chat_is_busy (self->chat))
+    return;
+  g_clear_pointer (&self->memory, ks_memory_view_free);
+  if (self->chat != NULL)
+    self->memory = ks_chat_dup_memory (self->chat);
+  for (guint i = 0; i < self->rows->len; i++)
+    ks_message_row_update_kept (self->rows->pdata[i]);
 }
 
 static void
@@ -228,6 +259,8 @@ setup_cb (GtkSignalListItemFactory *factory, GtkListItem *item, KsTranscript *se
   g_signal_connect (row, "select-branch", G_CALLBACK (select_branch_cb), self);
   g_signal_connect (row, "open-attachment", G_CALLBACK (open_attachment_cb), self);
   g_signal_connect (row, "pin", G_CALLBACK (pin_cb), self);
+  g_signal_connect (row, "show-kept", G_CALLBACK (show_kept_cb), self);
+  ks_message_row_set_kept (KS_MESSAGE_ROW (row), get_kept, self);
   g_signal_connect_object (row, "destroy", G_CALLBACK (row_destroyed_cb), self, G_CONNECT_DEFAULT);
   g_ptr_array_add (self->rows, row);
   gtk_list_item_set_child (item, row);
@@ -299,6 +332,7 @@ chat_state_cb (KsTranscript *self)
   if (ks_chat_get_state (self->chat) == KS_CHAT_ANSWERING)
     ks_announce (GTK_WIDGET (self), _ ("The answer begins"));
   chat_cb (self);
+  update_kept (self);
 }
 
 void
@@ -309,6 +343,7 @@ ks_transcript_set_chat (KsTranscript *self, KsChat *chat)
   g_signal_group_set_target (self->chat_signals, chat);
   chat_cb (self);
   ks_transcript_set_model (self, chat == NULL ? NULL : ks_chat_get_messages (chat));
+  update_kept (self);
 }
 
 /* One's own message is always gone to; others only if the end was in view. */
@@ -385,6 +420,7 @@ ks_transcript_dispose (GObject *object)
   g_clear_object (&self->messages_signals);
   g_clear_object (&self->chat);
   g_clear_object (&self->messages);
+  g_clear_pointer (&self->memory, ks_memory_view_free);
   if (self->list != NULL)
     gtk_list_view_set_model (self->list, NULL);
   gtk_widget_dispose_template (GTK_WIDGET (object), KS_TYPE_TRANSCRIPT);
@@ -411,8 +447,12 @@ add_signals (void)
   signals[SELECT_BRANCH] =
       g_signal_new ("select-branch", KS_TYPE_TRANSCRIPT, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
                     G_TYPE_NONE, 2, KS_TYPE_MESSAGE, G_TYPE_UINT);
-  signals[OPEN_ATTACHMENT] = g_signal_new ("open-attachment", KS_TYPE_TRANSCRIPT, G_SIGNAL_RUN_LAST,
-                                           0, NULL, NULL, NULL, G_TYPE_NONE, 1, KS_TYPE_ATTACHMENT);
+  signals[OPEN_ATTACHMENT] =
+      g_signal_new ("open-attachment", KS_TYPE_TRANSCRIPT, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
+                    G_TYPE_NONE, 2, KS_TYPE_MESSAGE, KS_TYPE_ATTACHMENT);
+  signals[SHOW_KEPT] =
+      g_signal_new ("show-kept", KS_TYPE_TRANSCRIPT, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
+                    G_TYPE_NONE, 2, KS_TYPE_MESSAGE, KS_TYPE_ATTACHMENT);
   signals[PIN] = g_signal_new ("pin", KS_TYPE_TRANSCRIPT, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
                                G_TYPE_NONE, 3, KS_TYPE_MESSAGE, G_TYPE_STRING, G_TYPE_BOOLEAN);
 }

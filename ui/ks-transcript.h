@@ -1,8 +1,8 @@
 /* ks-transcript.h - the messages of a session in a list that makes widgets only for what is near
  * the part that is seen.  Follows the end while it is in view; otherwise a button leads there.
  * Signals: "regenerate", "continue" (), "edit" (KsMessage, char *text), "select-branch" (KsMessage,
- * guint sibling), "open-attachment" (KsAttachment), "pin" (KsMessage, char *hash or NULL,
- * gboolean pinned).  Threads: main. */
+ * guint sibling), "open-attachment", "show-kept" (KsMessage, KsAttachment), "pin" (KsMessage, char
+ * *hash or NULL, gboolean pinned).  Threads: main. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 

@@ -23,6 +23,7 @@ struct _KsChat {
   GString *log;
   GBytes *bytes;
   KsPictureTrace *trace;
+  KsMemoryView *memory;
 };
 
 struct _KsLibrary {
@@ -239,6 +240,7 @@ ks_chat_finalize (GObject *object)
   g_string_free (self->log, TRUE);
   g_clear_pointer (&self->bytes, g_bytes_unref);
   ks_picture_trace_free (self->trace);
+  ks_memory_view_free (self->memory);
   G_OBJECT_CLASS (ks_chat_parent_class)->finalize (object);
 }
 
@@ -299,7 +301,22 @@ ks_chat_get_attachments (KsChat *self)
 KsMemoryView *
 ks_chat_dup_memory (KsChat *self)
 {
-  return NULL;
+  return self->memory == NULL ? NULL : ks_memory_view_copy (self->memory);
+}
+
+void
+fake_chat_take_memory (KsChat *self, KsMemoryView *take_memory)
+{
+  ks_memory_view_free (self->memory);
+  self->memory = take_memory;
+}
+
+int
+ks_chat_get_turn (KsChat *self, KsMessage *message)
+{
+  guint position = 0;
+
+  return g_list_store_find (self->messages, message, &position) ? (int)position : -1;
 }
 
 void

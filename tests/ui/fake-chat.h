@@ -35,6 +35,8 @@ void fake_chat_store (KsChat *self, const char *text);
 void fake_chat_store_file (KsChat *self, KsAttachment *attachment);
 /* What is kept of every picture; NULL = nothing is known. */
 void fake_chat_take_trace (KsChat *self, KsPictureTrace *take_trace);
+/* Numbers of the memory; NULL = the model has read nothing.  Each message is a turn. */
+void fake_chat_take_memory (KsChat *self, KsMemoryView *take_memory);
 void fake_chat_fail (KsChat *self, const char *text);
 KsPendingAttachment *fake_chat_add (KsChat *self, const char *name, KsPendingState state);
 

@@ -48,6 +48,7 @@ fake_memory_add_pictures (KsMemoryView *view, guint n)
     picture->name = i + 1 < n ? g_strdup_printf ("photo-%u.jpg", i + 1) : g_strdup ("report.pdf");
     picture->hash = g_strdup ("00");
     picture->page = i + 1 < n ? -1 : 2;
+    picture->frame = -1;
     picture->n_token = 64;
     picture->n_entries = 64 * n_stream * (i + 1) / n;
   }

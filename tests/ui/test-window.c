@@ -4,7 +4,7 @@
 #include "tests/ui/ui-library.h"
 #include "ui/ks-banner.h"
 #include "ui/ks-error-text.h"
-#include "ui/ks-image-viewer.h"
+#include "ui/ks-file-viewer.h"
 #include "ui/ks-window-header.h"
 #include "ui/ks-window.h"
 
@@ -237,8 +237,8 @@ test_text_is_read (Fixture *f, gconstpointer data)
   ks_window_attach_files (f->window, &file, 1);
   ui_test_wait (is_attached, f);
   pending = g_list_model_get_item (ks_chat_get_attachments (ks_window_get_chat (f->window)), 0);
-  ks_image_viewer_present (GTK_WIDGET (f->window), f->base.library,
-                           ks_pending_attachment_get_attachment (pending));
+  ks_file_viewer_present (GTK_WIDGET (f->window), f->base.library, NULL,
+                          ks_pending_attachment_get_attachment (pending), -1);
   ui_test_wait (is_viewed, NULL);
   viewed = dup_viewed_text ();
   g_assert_true (g_str_has_prefix (viewed, "The key lies under the stone.\n"));

@@ -139,6 +139,7 @@ open_sight (KsEngineSetup *setup, const KsEngineOptions *options, GError **error
 {
   KsSightOptions sight = {.path = options->mmproj_path,
                           .hash = options->mmproj_hash,
+                          .mode = options->mode,
                           .limits = options->vision_limits,
                           .zip = options->vision_zip,
                           .store = options->embeds,

@@ -68,6 +68,7 @@ ks_sight_open (ks_alloc *alloc, ks_backend *be, const ks_model *model,
   base = g_string_new (options->hash);
   g_string_append_c (base, '\n');
   append_limits (base, &shape->prep, &sight->limits);
+  g_string_append_printf (base, "%s\n", options->mode == KS_COMPUTE_FAST ? "fast" : "exact");
   if (options->zip.n_dominant > 0)
     g_string_append_printf (base, "zip %u %u\n", options->zip.n_dominant, options->zip.n_context);
   sight->key_base = g_string_free (base, FALSE);
@@ -287,11 +288,14 @@ ks_sight_get_counts (KsSight *sight)
 
 /* --- pictures --- */
 
+/* rounding: with less scratch than a picture asks for it comes out a little different
+ * (ks_vision_get_rounding), which is then another embedding. */
 static char *
-make_key (KsSight *sight, const KsPicture *picture)
+make_key (KsSight *sight, const KsPicture *picture, guint rounding)
 {
   g_autofree char *part = ks_picture_make_part (picture);
-  g_autofree char *words = g_strconcat (sight->key_base, part, NULL);
+  g_autofree char *rounded = rounding > 0 ? g_strdup_printf ("\nrounded %u", rounding) : NULL;
+  g_autofree char *words = g_strconcat (sight->key_base, part, rounded, NULL);
 
   return g_compute_checksum_for_string (G_CHECKSUM_SHA256, words, -1);
 }
@@ -300,16 +304,26 @@ gboolean
 ks_sight_find_plan (KsSight *sight, const KsPicture *picture, ks_vision_plan *out_plan,
                     double *out_time_s)
 {
-  g_autofree char *key = make_key (sight, picture);
+  /* The sizes are the same however it was rounded. */
+  for (guint i = 0; i < KS_VISION_N_ROUNDING; i++) {
+    g_autofree char *key = make_key (sight, picture, i);
 
-  return ks_embed_cache_find_plan (sight->cache, picture->hash, key, out_plan, out_time_s);
+    if (ks_embed_cache_find_plan (sight->cache, picture->hash, key, out_plan, out_time_s))
+      return TRUE;
+  }
+  return FALSE;
 }
 
 const ks_vision_embeds *
 ks_sight_find (KsSight *sight, const KsPicture *picture)
 {
-  g_autofree char *key = make_key (sight, picture);
+  g_autofree char *key = NULL;
+  ks_vision_plan plan;
+  double time_s;
 
+  if (!ks_sight_find_plan (sight, picture, &plan, &time_s))
+    return NULL;
+  key = make_key (sight, picture, ks_vision_get_rounding (sight->vision, &plan));
   return ks_embed_cache_find (sight->cache, picture->hash, key);
 }
 
@@ -353,7 +367,7 @@ const ks_vision_embeds *
 ks_sight_encode (KsSight *sight, const KsPicture *picture, KsPictureRgb *rgb,
                  const ks_vision_plan *plan, const ks_vision_hooks *hooks, GError **error)
 {
-  g_autofree char *key = make_key (sight, picture);
+  g_autofree char *key = make_key (sight, picture, ks_vision_get_rounding (sight->vision, plan));
   g_autoptr (GError) disk_error = NULL;
   const ks_vision_embeds *kept;
   ks_vision_embeds embeds = {0};

@@ -15,8 +15,9 @@ G_BEGIN_DECLS
 typedef struct _KsSight KsSight;
 
 typedef struct {
-  const char *path; /* of the mmproj file */
-  const char *hash; /* its SHA-256, NULL = nothing is kept on the disk */
+  const char *path;     /* of the mmproj file */
+  const char *hash;     /* its SHA-256, NULL = nothing is kept on the disk */
+  ks_compute_mode mode; /* of the device */
   ks_vision_limits limits;
   ks_vision_zip zip;          /* fewer tokens of every view; they are kept in memory only */
   KsEmbedStore *store;        /* NULL = memory only */
@@ -73,7 +74,8 @@ KsEmbedCounts ks_sight_get_counts (KsSight *sight);
 /* Sizes of a picture that was encoded before. */
 gboolean ks_sight_find_plan (KsSight *sight, const KsPicture *picture, ks_vision_plan *out_plan,
                              double *out_time_s);
-/* Its embeddings; NULL when it has to be encoded.  Borrowed until the next call. */
+/* Its embeddings as the scratch of now would make them; NULL when it has to be encoded.  Borrowed
+ * until the next call. */
 const ks_vision_embeds *ks_sight_find (KsSight *sight, const KsPicture *picture);
 gboolean ks_sight_make_plan (KsSight *sight, const KsPicture *picture, const KsPictureRgb *rgb,
                              ks_vision_plan *out, GError **error);

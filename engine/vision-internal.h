@@ -107,6 +107,7 @@ uint32_t ks_vision_rows_get_patch(const ks_vision_rows *rows, uint32_t row);
 typedef struct ks_vision_memory {
   ks_dtype x_dtype, o_dtype, kv_dtype;
   uint32_t group;      /* heads whose keys and values are there at once; all of them: no plane o */
+  uint32_t rounding;   /* ks_vision_get_rounding */
   size_t x;            /* [n_row, n_embd] x_dtype: the residual stream */
   size_t x_tile;       /* [tile, n_embd] f32: where x is not f32 */
   size_t h;            /* [tile, n_embd] f32 */

@@ -26,6 +26,20 @@ static const way ways[] = {
 
 #define N_WAY (sizeof ways / sizeof ways[0])
 
+/* What a way rounds: nothing, or beside its stream and keys attention in one of two types. */
+enum { KEEPS_NO_O, KEEPS_O_Q8, KEEPS_O_F16, N_KEEP };
+_Static_assert(KS_VISION_N_ROUNDING == 1 + (N_WAY - 1) * N_KEEP, "one number for each rounding");
+
+static uint32_t
+get_rounding(const ks_vision_memory *m, size_t way_index, uint32_t n_head)
+{
+  const uint32_t keep = m->group == n_head            ? KEEPS_NO_O
+                        : m->o_dtype == KS_DTYPE_Q8_0 ? KEEPS_O_Q8
+                                                      : KEEPS_O_F16;
+
+  return way_index == 0 ? 0 : 1 + ((uint32_t)way_index - 1) * N_KEEP + keep;
+}
+
 static bool
 add_plane(size_t *at, size_t *out, size_t n, size_t n_bytes)
 {
@@ -146,6 +160,7 @@ ks_vision_memory_init(ks_vision_memory *m, const ks_vision *v, const ks_vision_p
       ks_vision_memory t = {.x_dtype = ways[i].x, .kv_dtype = ways[i].kv, .group = group};
 
       t.o_dtype = choose_o(ways[i].o, v, group);
+      t.rounding = get_rounding(&t, i, v->shape.n_head);
       if (v->shape.n_head % group != 0 ||
           !lay_out(&t, v, n_row, ks_vision_rows_count_tile(v, plan), grouped) ||
           !count_host(&t, v, ks_vision_rows_count_tile(v, plan)))

@@ -108,6 +108,14 @@ ks_vision_set_zip(ks_vision *vision, const ks_vision_zip *zip)
   vision->zip = *zip;
 }
 
+uint32_t
+ks_vision_get_rounding(const ks_vision *vision, const ks_vision_plan *plan)
+{
+  ks_vision_memory m;
+
+  return ks_vision_memory_init(&m, vision, plan, NULL) == KS_OK ? m.rounding : 0;
+}
+
 uint64_t
 ks_vision_count_scratch_bytes(const ks_vision *vision, const ks_vision_plan *plan)
 {

@@ -43,6 +43,10 @@ KS_CHECK ks_status ks_vision_check_files(const ks_gguf *mmproj, const ks_gguf *m
  * more is worked on with rows of half precision and few heads at a time (docs/adr/0017). */
 #define KS_VISION_SCRATCH_BYTES ((uint64_t)292 << 20)
 void ks_vision_set_scratch_limit(ks_vision *vision, uint64_t n_bytes);
+/* How a picture of this plan is rounded under that limit, 0 to KS_VISION_N_ROUNDING - 1: 0 = not at
+ * all.  On one device the same number gives the same bits, whatever the limit. */
+#define KS_VISION_N_ROUNDING 7u
+uint32_t ks_vision_get_rounding(const ks_vision *vision, const ks_vision_plan *plan);
 /* Fewer tokens of every view from now on; zeros = all.  Before ks_vision_prepare. */
 void ks_vision_set_zip(ks_vision *vision, const ks_vision_zip *zip);
 /* Tokens of each view of a plan that are left then. */

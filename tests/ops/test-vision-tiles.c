@@ -283,6 +283,49 @@ KS_TEST(vision_tiles, counted)
     }
 }
 
+/* What is told of the rounding decides the bits: with less scratch the embeddings of one number are
+ * the same, however many heads are in memory at a time, and 0 is what much scratch gives. */
+KS_TEST(vision_tiles, rounding_decides_the_bits)
+{
+  static const char *const folders[] = {"qwen2.5-vl", "qwen3-vl", "idefics3", "gemma3-vision"};
+
+  for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+    ks_vision_embeds first[KS_VISION_N_ROUNDING] = {{.n_tok = 0}};
+    uint32_t n_rounding = 0, n_again = 0;
+    ks_vision_memory last = {0};
+    fixture f;
+
+    open_fixture(&f, folders[i]);
+    f.vision->whole_rows = f.vision->tile_rows = 16;
+    for (uint64_t limit = UINT64_C(1) << 30; limit > 1000; limit -= limit / 50) {
+      const ks_vision_memory m = (f.vision->scratch_limit = limit, get_memory(&f));
+      const uint32_t rounding = ks_vision_get_rounding(f.vision, &f.plan);
+      ks_vision_embeds e = {0}, *want = &first[rounding];
+
+      if (is_same_way(&m, &last))
+        continue;
+      last = m;
+      KS_ASSERT(rounding < KS_VISION_N_ROUNDING);
+      KS_ASSERT_EQ(rounding == 0, m.x_dtype == KS_DTYPE_F32 && m.kv_dtype == KS_DTYPE_F32);
+      KS_ASSERT_OK(ks_vision_encode(f.vision, f.in, NULL, &e, NULL));
+      if (want->n_tok == 0) {
+        *want = e;
+        n_rounding++;
+        continue;
+      }
+      KS_ASSERT(memcmp(e.data, want->data,
+                       (size_t)e.n_tok * e.n_embd * (1 + e.n_deep) * sizeof *e.data) == 0);
+      ks_vision_embeds_clear(&e);
+      n_again++;
+    }
+    printf("# %s: %u roundings, %u times the same again\n", folders[i], n_rounding, n_again);
+    KS_ASSERT(n_rounding >= 3 && n_again >= 1);
+    for (uint32_t k = 0; k < KS_VISION_N_ROUNDING; k++)
+      ks_vision_embeds_clear(&first[k]);
+    close_fixture(&f);
+  }
+}
+
 /* Most bytes for a picture of width x height pixels in a tower of this shape. */
 static uint64_t
 count_for(const ks_vision *shape, uint32_t width, uint32_t height, ks_vision_memory *m)

@@ -5,8 +5,8 @@
 #include "media/ks-heif-codec.h"
 
 #include "media/ks-image-output.h"
+#include "media/ks-still-codec.h"
 
-#include <libavcodec/avcodec.h>
 #include <libavutil/cpu.h>
 #include <libavutil/imgutils.h>
 #include <libavutil/pixdesc.h>
@@ -108,43 +108,15 @@ mark_units (guint8 *data, gsize n)
   return at == n;
 }
 
-static AVCodecContext *
-open_context (enum AVCodecID id)
-{
-  const AVCodec *codec = avcodec_find_decoder (id);
-  AVCodecContext *context = codec != NULL ? avcodec_alloc_context3 (codec) : NULL;
-
-  if (context == NULL)
-    return NULL;
-  context->thread_count = 1;
-  context->max_pixels = KS_IMAGE_MAX_PIXELS * 2; /* with the fill of its rows */
-  if (avcodec_open2 (context, codec, NULL) != 0)
-    avcodec_free_context (&context);
-  return context;
-}
-
 /* The first picture of all the data. */
 static int
 decode_frame (Decoder *decoder, AVCodecContext *context, AVFrame *frame)
 {
   static const guint8 padding[AV_INPUT_BUFFER_PADDING_SIZE];
-  AVPacket *packet = av_packet_alloc ();
   guint n = decoder->data->len;
-  int code;
 
-  if (packet == NULL)
-    return AVERROR (ENOMEM);
   g_byte_array_append (decoder->data, padding, sizeof padding);
-  packet->data = decoder->data->data;
-  packet->size = (int)n;
-  packet->flags = AV_PKT_FLAG_KEY;
-  code = avcodec_send_packet (context, packet);
-  if (code == 0)
-    code = avcodec_send_packet (context, NULL);
-  if (code == 0)
-    code = avcodec_receive_frame (context, frame);
-  av_packet_free (&packet);
-  return code;
+  return ks_still_codec_decode (context, decoder->data->data, n, frame);
 }
 
 /* What the coded picture says of its colours; a file's own word comes before it. */
@@ -233,7 +205,7 @@ decode_image (void *data, struct heif_image **out)
 
   if (decoder->id == AV_CODEC_ID_HEVC && !mark_units (decoder->data->data, decoder->data->len))
     return bad_data;
-  context = open_context (decoder->id);
+  context = ks_still_codec_open (decoder->id, KS_IMAGE_MAX_PIXELS * 2); /* with the fill of rows */
   if (context == NULL)
     return bad_form;
   frame = av_frame_alloc ();

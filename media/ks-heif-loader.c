@@ -5,6 +5,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "media/ks-heif-codec.h"
 #include "media/ks-image-output.h"
+#include "media/ks-image-profile.h"
 #include "media/ks-loader.h"
 
 #include <libavutil/pixfmt.h>
@@ -17,6 +18,7 @@ prepare (const KsLoaderJob *job, GPtrArray *paths)
 {
   ks_heif_codec_register ();
   heif_context_free (heif_context_alloc ());
+  ks_image_profile_prepare ();
 }
 
 G_NORETURN static void
@@ -131,6 +133,18 @@ make_rgba (const struct heif_image_handle *handle, KsWireAnswer *answer)
   return ks_image_wrap (AV_PIX_FMT_RGBA, rows, (gsize)stride, (guint)width, (guint)height);
 }
 
+/* A profile as ICC; colours that are named by numbers alone are taken for sRGB. */
+static void
+apply_profile (const struct heif_image_handle *handle, guint8 *pixels, const KsWireAnswer *answer)
+{
+  gsize n = heif_image_handle_get_raw_color_profile_size (handle);
+  g_autofree guint8 *profile = n > 0 && n <= KS_IMAGE_MAX_FILE_BYTES ? g_try_malloc (n) : NULL;
+
+  if (profile != NULL &&
+      heif_image_handle_get_raw_color_profile (handle, profile).code == heif_error_Ok)
+    ks_image_apply_profile (pixels, (gsize)answer->width_px * answer->height_px, profile, n);
+}
+
 static void
 run (const KsLoaderJob *job)
 {
@@ -160,6 +174,7 @@ run (const KsLoaderJob *job)
   else if (heif_context_get_number_of_top_level_images (context) > 1)
     answer.warnings |= KS_WIRE_WARN_SEVERAL;
   pixels = ks_image_make_pixels (frame, job->request->max_side_px, 1, &answer);
+  apply_profile (handle, pixels, &answer);
   ks_answer_pixels (&answer, pixels);
 }
 

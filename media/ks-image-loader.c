@@ -4,9 +4,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "media/ks-image-header.h"
 #include "media/ks-image-output.h"
+#include "media/ks-image-profile.h"
 #include "media/ks-loader.h"
+#include "media/ks-still-codec.h"
 
-#include <libavcodec/avcodec.h>
 #include <libavutil/cpu.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ prepare (const KsLoaderJob *job, GPtrArray *paths)
 {
   av_log_set_level (AV_LOG_QUIET);
   (void)av_get_cpu_flags ();
+  ks_image_profile_prepare ();
 }
 
 static enum AVCodecID
@@ -52,16 +54,10 @@ mend_cut_png (guint8 *data, gsize n, gsize cut_at)
 static AVCodecContext *
 open_decoder (const KsImageHeader *header)
 {
-  const AVCodec *codec = avcodec_find_decoder (get_codec_id (header->format));
-  AVCodecContext *context = codec != NULL ? avcodec_alloc_context3 (codec) : NULL;
+  AVCodecContext *context = ks_still_codec_open (
+      get_codec_id (header->format), ((gint64)header->width_px + 63) / 64 * 64 * header->height_px);
 
-  if (codec == NULL)
-    ks_answer_fault (KS_WIRE_FAULT_VARIANT, 0, 0);
   if (context == NULL)
-    ks_answer_fault (KS_WIRE_FAULT_MEMORY, 0, 0);
-  context->thread_count = 1;
-  context->max_pixels = ((gint64)header->width_px + 63) / 64 * 64 * header->height_px;
-  if (avcodec_open2 (context, codec, NULL) != 0)
     ks_answer_fault (KS_WIRE_FAULT_VARIANT, 0, 0);
   return context;
 }
@@ -71,20 +67,9 @@ static AVFrame *
 decode (const KsImageHeader *header, guint8 *data, gsize n)
 {
   AVCodecContext *context = open_decoder (header);
-  AVPacket *packet = av_packet_alloc ();
   AVFrame *frame = av_frame_alloc ();
-  int code;
+  int code = frame != NULL ? ks_still_codec_decode (context, data, n, frame) : AVERROR (ENOMEM);
 
-  if (packet == NULL || frame == NULL)
-    ks_answer_fault (KS_WIRE_FAULT_MEMORY, 0, 0);
-  packet->data = data;
-  packet->size = (int)n;
-  packet->flags = AV_PKT_FLAG_KEY;
-  code = avcodec_send_packet (context, packet);
-  if (code == 0)
-    code = avcodec_send_packet (context, NULL);
-  if (code == 0)
-    code = avcodec_receive_frame (context, frame);
   if (code == AVERROR (ENOMEM))
     ks_answer_fault (KS_WIRE_FAULT_MEMORY, 0, 0);
   if (code == AVERROR_PATCHWELCOME)
@@ -93,6 +78,21 @@ decode (const KsImageHeader *header, guint8 *data, gsize n)
     ks_answer_fault (KS_WIRE_FAULT_DAMAGED, KS_WIRE_IMAGE, 0);
   ks_image_check_size ((guint64)frame->width, (guint64)frame->height);
   return frame;
+}
+
+/* The frame's pixels are given back on the way: its profile is held longer. */
+static guint8 *
+make_pixels (AVFrame *frame, guint max_side_px, guint orientation, KsWireAnswer *answer)
+{
+  const AVFrameSideData *side = av_frame_get_side_data (frame, AV_FRAME_DATA_ICC_PROFILE);
+  AVBufferRef *profile = side != NULL && side->buf != NULL ? av_buffer_ref (side->buf) : NULL;
+  gsize n_profile = profile != NULL ? side->size : 0;
+  guint8 *pixels = ks_image_make_pixels (frame, max_side_px, orientation, answer);
+
+  ks_image_apply_profile (pixels, (gsize)answer->width_px * answer->height_px,
+                          profile != NULL ? profile->data : NULL, n_profile);
+  av_buffer_unref (&profile);
+  return pixels;
 }
 
 static void
@@ -119,7 +119,7 @@ run (const KsLoaderJob *job)
     answer.warnings |= KS_WIRE_WARN_ENDS_EARLY;
   if (header.is_animated)
     answer.warnings |= KS_WIRE_WARN_ANIMATED;
-  data = ks_image_make_pixels (frame, job->request->max_side_px, header.orientation, &answer);
+  data = make_pixels (frame, job->request->max_side_px, header.orientation, &answer);
   ks_answer_pixels (&answer, data);
   /* The process ends now: nothing is taken apart. */
 }

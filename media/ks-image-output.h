@@ -1,7 +1,7 @@
 /* ks-image-output.h - from a decoder's pixels to those that are handed over: what is see-through
  * laid over white, scaled down to what was asked for, turned the right way up.
  * Only for decoders in the worker; each ends the process with a fault when memory is short.
- * Colour profiles are not applied.  Threads: one. */
+ * Colour profiles: ks-image-profile.h.  Threads: one. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 

@@ -5,12 +5,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "media/ks-image-header.h"
 #include "media/ks-image-output.h"
+#include "media/ks-image-profile.h"
 #include "media/ks-loader.h"
 
 #include <stdio.h> /* before jpeglib.h, which needs it */
 
+#include <jpeglib.h> /* before jerror.h, whose numbers depend on it */
+
 #include <jerror.h>
-#include <jpeglib.h>
 #include <string.h>
 
 #define MAX_SCANS 200 /* an honest progressive file has about ten */
@@ -25,11 +27,14 @@ typedef struct {
   guint8 *rows; /* RGB */
   gsize stride;
   gboolean any_row;
+  guint8 *profile; /* ICC, or NULL */
+  guint n_profile;
 } Picture;
 
 static void
 prepare (const KsLoaderJob *job, GPtrArray *paths)
 {
+  ks_image_profile_prepare ();
 }
 
 G_NORETURN static void
@@ -40,6 +45,8 @@ answer (Picture *picture)
   guint8 *pixels =
       ks_image_make_pixels (frame, picture->max_side_px, picture->orientation, &picture->answer);
 
+  ks_image_apply_profile (pixels, (gsize)picture->answer.width_px * picture->answer.height_px,
+                          picture->profile, picture->n_profile);
   ks_answer_pixels (&picture->answer, pixels);
   ks_answer_done ();
 }
@@ -56,8 +63,9 @@ error_cb (j_common_ptr info)
   switch (info->err->msg_code) {
   case JERR_OUT_OF_MEMORY:
     ks_answer_fault (KS_WIRE_FAULT_MEMORY, 0, 0);
-  case JERR_ARITH_NOTIMPL:
   case JERR_BAD_PRECISION:
+    ks_answer_fault (KS_WIRE_FAULT_VARIANT, KS_WIRE_VARIANT_JPEG_12, 0);
+  case JERR_ARITH_NOTIMPL:
   case JERR_CONVERSION_NOTIMPL:
   case JERR_NOT_COMPILED:
   case JERR_SOF_UNSUPPORTED:
@@ -75,7 +83,8 @@ message_cb (j_common_ptr info, int level)
   int code = info->err->msg_code;
 
   if (level < 0 && code != JWRN_EXTRANEOUS_DATA && code != JWRN_JFIF_MAJOR &&
-      code != JWRN_ADOBE_XFORM && code != JWRN_BOGUS_PROGRESSION && code != JWRN_TOO_MUCH_DATA)
+      code != JWRN_ADOBE_XFORM && code != JWRN_BOGUS_ICC && code != JWRN_BOGUS_PROGRESSION &&
+      code != JWRN_TOO_MUCH_DATA)
     picture->answer.warnings |= KS_WIRE_WARN_ENDS_EARLY;
 }
 
@@ -152,9 +161,11 @@ run (const KsLoaderJob *job)
   info->progress = &picture->progress;
   jpeg_mem_src (info, data, (unsigned long)n);
   jpeg_save_markers (info, JPEG_APP0 + 1, MAX_MARKER_BYTES);
+  jpeg_save_markers (info, JPEG_APP0 + 2, MAX_MARKER_BYTES);
   jpeg_read_header (info, TRUE);
   ks_image_check_size (info->image_width, info->image_height);
   picture->orientation = read_orientation (info);
+  (void)jpeg_read_icc_profile (info, &picture->profile, &picture->n_profile);
   inks = info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK;
   info->out_color_space = inks ? JCS_CMYK : JCS_RGB;
   jpeg_start_decompress (info);

@@ -4,6 +4,7 @@
  * only.  Source: docs/adr/0019-decoders-of-pictures.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "media/ks-image-output.h"
+#include "media/ks-image-profile.h"
 #include "media/ks-loader.h"
 
 #include <string.h>
@@ -90,6 +91,7 @@ prepare (const KsLoaderJob *job, GPtrArray *paths)
   TIFFSetErrorHandler (NULL);
   TIFFSetWarningHandler (NULL);
   TIFFSetErrorHandlerExt (count_error_cb);
+  ks_image_profile_prepare ();
 }
 
 /* RGBA rows as they lie in the file; *out_alpha: some may be see-through. */
@@ -121,6 +123,17 @@ decode (TIFF *tiff, guint32 width, guint32 height, gboolean *out_alpha)
   return (guint8 *)raster;
 }
 
+/* Of the first picture; libtiff's own copy goes with its directory. (g_free) */
+static guint8 *
+dup_profile (TIFF *tiff, guint32 *out_n)
+{
+  void *profile = NULL;
+
+  if (!TIFFGetField (tiff, TIFFTAG_ICCPROFILE, out_n, &profile) || profile == NULL)
+    *out_n = 0;
+  return g_memdup2 (profile, *out_n);
+}
+
 /* A smaller copy of the first picture is no further one. */
 static gboolean
 has_another (TIFF *tiff)
@@ -141,6 +154,8 @@ run (const KsLoaderJob *job)
   KsWireAnswer answer = {.what = KS_WIRE_IMAGE};
   guint32 width = 0, height = 0;
   guint16 orientation = 1;
+  g_autofree guint8 *profile = NULL;
+  guint32 n_profile = 0;
   gboolean alpha, white;
   Source source = {0};
   guint8 *pixels;
@@ -157,6 +172,7 @@ run (const KsLoaderJob *job)
   TIFFGetFieldDefaulted (tiff, TIFFTAG_ORIENTATION, &orientation);
   if (orientation < 1 || orientation > 8)
     orientation = 1;
+  profile = dup_profile (tiff, &n_profile);
   pixels = decode (tiff, width, height, &alpha);
   if (source.n_error > 0)
     answer.warnings |= KS_WIRE_WARN_ENDS_EARLY;
@@ -167,6 +183,7 @@ run (const KsLoaderJob *job)
     answer.warnings |= KS_WIRE_WARN_SEVERAL;
   frame = ks_image_wrap (AV_PIX_FMT_RGBA, pixels, (gsize)4 * width, width, height);
   pixels = ks_image_make_pixels (frame, job->request->max_side_px, orientation, &answer);
+  ks_image_apply_profile (pixels, (gsize)answer.width_px * answer.height_px, profile, n_profile);
   ks_answer_pixels (&answer, pixels);
 }
 

@@ -4,6 +4,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "media/ks-image-header.h"
 #include "media/ks-image-output.h"
+#include "media/ks-image-profile.h"
 #include "media/ks-loader.h"
 
 #include <string.h>
@@ -14,6 +15,7 @@
 static void
 prepare (const KsLoaderJob *job, GPtrArray *paths)
 {
+  ks_image_profile_prepare ();
 }
 
 static guint
@@ -26,6 +28,17 @@ read_orientation (WebPDemuxer *demuxer)
     orientation = ks_image_exif_orientation (chunk.chunk.bytes, chunk.chunk.size);
   WebPDemuxReleaseChunkIterator (&chunk);
   return orientation;
+}
+
+static void
+apply_profile (WebPDemuxer *demuxer, guint8 *pixels, const KsWireAnswer *answer)
+{
+  WebPChunkIterator chunk;
+
+  if (WebPDemuxGetChunk (demuxer, "ICCP", 1, &chunk) != 0)
+    ks_image_apply_profile (pixels, (gsize)answer->width_px * answer->height_px, chunk.chunk.bytes,
+                            chunk.chunk.size);
+  WebPDemuxReleaseChunkIterator (&chunk);
 }
 
 /* Rows of the canvas; the frame is decoded in place.  What no data came for stays white in a
@@ -99,6 +112,7 @@ run (const KsLoaderJob *job)
   pixels = ks_image_make_pixels (
       ks_image_wrap (AV_PIX_FMT_RGBA, pixels, (gsize)4 * width, width, height),
       job->request->max_side_px, read_orientation (demuxer), &answer);
+  apply_profile (demuxer, pixels, &answer);
   ks_answer_pixels (&answer, pixels);
 }
 

@@ -62,6 +62,17 @@ format_size_fault (const KsWireAnswer *answer, const char *name)
 }
 
 static char *
+format_variant_fault (const KsWireAnswer *answer, const char *name)
+{
+  if (answer->a == KS_WIRE_VARIANT_JPEG_12)
+    return g_strdup_printf (
+        "%s is a JPEG of 12 bits a colour, which cannot be read: save it with 8 bits, or as PNG",
+        name);
+  return g_strdup_printf ("%s is a picture in a form that cannot be read: save it as PNG or JPEG",
+                          name);
+}
+
+static char *
 format_video_fault (const KsWireAnswer *answer, const char *name)
 {
   switch (answer->fault) {
@@ -159,8 +170,7 @@ format_fault (const KsWireAnswer *answer, const KsWorkerJob *job)
   case KS_WIRE_FAULT_NO_PAGES:
     return g_strdup_printf ("%s has no pages to show", name);
   case KS_WIRE_FAULT_VARIANT:
-    return g_strdup_printf ("%s is a picture in a form that cannot be read: save it as PNG or JPEG",
-                            name);
+    return format_variant_fault (answer, name);
   case KS_WIRE_FAULT_CONFINED:
     return g_strdup_printf ("%s was not opened: the decoder could not give up its rights (%s: %s)",
                             name, name_step (answer->a), g_strerror ((int)(answer->b & 0xfff)));

@@ -19,7 +19,8 @@ G_BEGIN_DECLS
 #define KS_WIRE_MAX_PAGES 1000000u
 #define KS_WIRE_MAX_TOTAL_BYTES (G_GUINT64_CONSTANT (1) << 30) /* of all pictures of a request */
 #define KS_WIRE_MAX_PART_BYTES (256u << 20)
-#define KS_WIRE_SOCKET_FD 3   /* the worker's end */
+#define KS_WIRE_VARIANT_JPEG_12 12u /* bits a colour */
+#define KS_WIRE_SOCKET_FD 3         /* the worker's end */
 #define KS_WIRE_SCAN_HEAD 16u /* bytes before the rows of SCAN_TEXT: "KSPX", width, height, 0 */
 
 typedef enum {
@@ -55,7 +56,8 @@ typedef enum {
   KS_WIRE_FAULT_EMPTY,    /* a = KsWireWhat */
   KS_WIRE_FAULT_NO_PAGE,  /* a = page that was asked for, b = pages */
   KS_WIRE_FAULT_NO_PAGES, /* RENDER of something that is no document */
-  KS_WIRE_FAULT_VARIANT,  /* a picture of a kind that is known, in a form that is not */
+  KS_WIRE_FAULT_VARIANT,  /* a picture of a kind that is known, in a form that is not;
+                             a: KS_WIRE_VARIANT_JPEG_12 or 0 */
   KS_WIRE_FAULT_CONFINED, /* the worker could not give up its rights: a = KsWireStep, b = errno */
   KS_WIRE_FAULT_DECODER,  /* a decoder module cannot be loaded: a = KsWireWhat */
   KS_WIRE_FAULT_NO_VIDEO, /* FRAMES of something else, or sound without pictures: a = KsWireWhat */

@@ -10,7 +10,8 @@ set -euo pipefail
 readonly RUN_PACKAGES=(
   gcc libc6-dev meson ninja-build pkgconf
   libcjson-dev libglib2.0-dev libsqlite3-dev libuchardet-dev
-  libarchive-dev libavcodec-dev libavformat-dev libheif-dev libjpeg-dev libpoppler-glib-dev librsvg2-dev libseccomp-dev
+  libarchive-dev libavcodec-dev libavformat-dev libheif-dev libjpeg-dev liblcms2-dev libpoppler-glib-dev librsvg2-dev
+  libseccomp-dev
   libswscale-dev libtiff-dev libwebp-dev poppler-data
   libtesseract-dev libxml2-dev tesseract-ocr-deu tesseract-ocr-eng tesseract-ocr-kor
   libgtk-4-dev libadwaita-1-dev libgtksourceview-5-dev libcmark-gfm-dev libcmark-gfm-extensions-dev gettext
@@ -77,7 +78,7 @@ missing_tools() {
     command -v "$tool" >/dev/null || printf '%s\n' "$tool"
   done
   for module in libcjson glib-2.0 gio-2.0 gio-unix-2.0 sqlite3 uchardet libseccomp poppler-glib \
-    libarchive libavcodec libavformat libheif libjpeg librsvg-2.0 libswscale libtiff-4 libwebp libwebpdemux \
+    libarchive libavcodec libavformat libheif libjpeg lcms2 librsvg-2.0 libswscale libtiff-4 libwebp libwebpdemux \
     libxml-2.0 tesseract gtk4 libadwaita-1 gtksourceview-5 libcmark-gfm; do
     pkg-config --exists "$module" 2>/dev/null || printf '%s\n' "$module"
   done

@@ -32,6 +32,10 @@ def nclx(matrix=6, is_full=True):
     return box(b"colr", b"nclx" + struct.pack(">HHHB", 1, 13, matrix, 0x80 if is_full else 0))
 
 
+def icc(profile):
+    return box(b"colr", b"prof" + profile)
+
+
 def clap(width, height):
     """In the middle."""
     return box(b"clap", struct.pack(">IIIIiIiI", width, 1, height, 1, 0, 1, 0, 1))

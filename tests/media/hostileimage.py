@@ -195,6 +195,13 @@ def webp(width, height, rgba, orientation=None):
     return b"RIFF" + struct.pack("<I", len(body) + 4) + b"WEBP" + body
 
 
+def webp_with_profile(width, height, rgba, profile):
+    body = (b"VP8X" + struct.pack("<II", 10, 0x30) + (width - 1).to_bytes(3, "little")
+            + (height - 1).to_bytes(3, "little") + b"ICCP" + struct.pack("<I", len(profile)) + profile
+            + bytes(len(profile) % 2) + vp8l(width, height, rgba))
+    return b"RIFF" + struct.pack("<I", len(body) + 4) + b"WEBP" + body
+
+
 def webp_animation(width, height, colors, frame=None, coded=None):
     """frame: x, y (even), width, height of each picture on the canvas; coded: the size that its data says."""
     x, y, w, h = frame or (0, 0, width, height)

@@ -6,6 +6,7 @@ import zlib
 
 import hostileheif as heif
 import hostileimage as image
+import hostileprofile as profile
 import hostilesvg as svg
 import hostiletiff as tiff
 from hostileimage import BLUE, GREEN, RED, WHITE
@@ -17,6 +18,43 @@ FOUR = "0,0=ff0000ff;1,0=00ff00ff;0,1=0000ffff;1,1=ffffffff"
 # Of a coded picture: red, green above blue, white, each 32 x 32.
 QUADRANTS = "16,16=ff0000ff;48,16=00ff00ff;16,48=0000ffff;48,48=ffffffff"
 SEE_THROUGH = "see-through"
+
+
+SWAPPED, PLAIN = profile.rgb("bgr"), profile.rgb("rgb")
+
+
+def add_profiles(out):
+    """A profile in which red means blue; sRGB itself; what is no profile for the picture, or none at all."""
+    swapped = "0,0=0000ffff;1,0=00ff00ff;0,1=ff0000ff;1,1=ffffffff"
+    rows = [bytes(sum(r, ())) for r in SQUARE]
+    for name, icc, pixels in (("swapped", SWAPPED, swapped), ("srgb", PLAIN, FOUR), ("cut", SWAPPED[:200], FOUR),
+                              ("noise", bytes(i * 7 & 255 for i in range(3000)), FOUR),
+                              ("inks", profile.rgb("bgr", space=b"CMYK"), FOUR),
+                              ("far", profile.rgb("bgr", offset=1 << 30), FOUR)):
+        packed = image.chunk(b"iCCP", b"p\0\0" + zlib.compress(icc))
+        out.case(f"profile-{name}.png", image.png(2, 2, rows, extra=packed), expect="image", pixels=pixels)
+    tones = [bytes(v for x in range(64) for v in (x * 4, y * 4, 255 - (x + y) * 2, 255)) for y in range(64)]
+    out.case("tones.png", image.png(64, 64, tones), expect="image", size="64x64")
+    for name, icc in (("srgb", PLAIN), ("swapped", SWAPPED)):
+        packed = image.chunk(b"iCCP", b"p\0\0" + zlib.compress(icc))
+        out.case(f"tones-{name}.png", image.png(64, 64, tones, extra=packed), expect="image", size="64x64")
+    half = image.png(2, 1, [bytes((255, 0, 0, 128)) + bytes(BLUE)],
+                     extra=image.chunk(b"iCCP", b"p\0\0" + zlib.compress(SWAPPED)))
+    out.case("profile-alpha.png", half, expect="image", pixels="1,0=ff0000ff", warning=SEE_THROUGH)
+    red, blue = (76, 85, 255), (29, 255, 107)
+    marks = image.segment(0xE2, b"ICC_PROFILE\0\1\2" + SWAPPED[:100]) + image.segment(
+        0xE2, b"ICC_PROFILE\0\2\2" + SWAPPED[100:])
+    out.case("profile.jpg", image.jpeg([[red, blue]], extra=marks), expect="image", size="16x8",
+             pixels="2,2=0000ffff;12,2=ff0000ff")
+    lost = image.segment(0xE2, b"ICC_PROFILE\0\2\3" + SWAPPED[100:])
+    out.case("profile-lost.jpg", image.jpeg([[red, blue]], extra=lost), expect="image", pixels="2,2=fe0000ff")
+    out.case("profile.tiff", tiff.single(2, 2, [tiff.rgb(SQUARE)], t34675=(tiff.UNDEFINED, list(SWAPPED))),
+             expect="image", pixels=swapped)
+    out.case("profile.webp", image.webp_with_profile(5, 3, BLUE, SWAPPED), expect="image", size="5x3",
+             pixels="1,1=ff0000ff")
+    for name, picture, brand in (("profile.heic", coded.HEVC, b"heic"), ("profile.avif", coded.AV1, b"avif")):
+        out.case(name, heif.still(picture, heif.nclx(), heif.icc(SWAPPED), brand=brand), expect="image",
+                 pixels="16,16=0000ffff;48,16=00ff00ff;16,48=ff0000ff;48,48=ffffffff")
 
 
 def add_png(out):
@@ -79,7 +117,7 @@ def add_jpeg(out):
     out.case("no-height.jpg", bytes(lie), expect="DAMAGED")
     wide = bytearray(image.jpeg(quiet))
     wide[wide.index(b"\xff\xc0") + 4] = 12
-    out.case("twelve-bits.jpg", bytes(wide), expect="UNKNOWN_TYPE")
+    out.case("twelve-bits.jpg", bytes(wide), expect="UNKNOWN_TYPE", contains="12 bits")
     loop = b"MM\0*" + struct.pack(">IHHHII", 8, 1, 0x8769, 4, 1, 8) + struct.pack(">I", 8)
     out.case("exif-loop.jpg", image.jpeg([[red, blue]], extra=image.segment(0xE1, b"Exif\0\0" + loop)),
              expect="image", size="16x8", pixels="2,2=fe0000ff")
@@ -359,5 +397,5 @@ def add_seeds(out):
         out.case(name, data, expect="image")
 
 
-GROUPS = {"png": add_png, "jpeg": add_jpeg, "gif-bmp": add_gif_bmp, "tiff": add_tiff, "webp": add_webp,
-          "heif": add_heif, "svg": add_svg}
+GROUPS = {"png": add_png, "profiles": add_profiles, "jpeg": add_jpeg, "gif-bmp": add_gif_bmp, "tiff": add_tiff,
+          "webp": add_webp, "heif": add_heif, "svg": add_svg}

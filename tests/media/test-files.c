@@ -102,6 +102,38 @@ test_render (void)
   g_assert_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_UNKNOWN_TYPE);
 }
 
+static GBytes *
+load_pixels (const char *pictures, const char *name)
+{
+  g_autofree char *path = g_build_filename (pictures, name, NULL);
+  g_autoptr (GError) error = NULL;
+  g_autoptr (KsMediaResult) result = ks_media_load (path, NULL, NULL, &error);
+
+  g_assert_no_error (error);
+  return g_bytes_ref (ks_pixels_get_bytes (result->pixels));
+}
+
+/* A profile that says sRGB changes no bit; one in which red and blue are exchanged exchanges them,
+ * in every tone, and leaves green and what is opaque. */
+static void
+test_profiles (void)
+{
+  g_autofree char *pictures = make_files ("profiles");
+  g_autoptr (GBytes) plain = load_pixels (pictures, "tones.png"),
+                     srgb = load_pixels (pictures, "tones-srgb.png"),
+                     swapped = load_pixels (pictures, "tones-swapped.png");
+  const guint8 *a = g_bytes_get_data (plain, NULL), *b = g_bytes_get_data (swapped, NULL);
+
+  g_assert_true (g_bytes_equal (plain, srgb));
+  for (gsize i = 0; i < 64 * 64; i++) {
+    g_assert_cmpint (abs (a[4 * i] - b[4 * i + 2]), <=, 2);
+    g_assert_cmpint (abs (a[4 * i + 1] - b[4 * i + 1]), <=, 2);
+    g_assert_cmpint (abs (a[4 * i + 2] - b[4 * i]), <=, 2);
+    g_assert_cmpint (b[4 * i + 3], ==, 255);
+  }
+  remove_tree (pictures);
+}
+
 /* Bytes without a file are read like one, under the name that was given. */
 static void
 test_bytes (void)
@@ -165,6 +197,7 @@ main (int argc, char **argv)
   g_test_add_func ("/files/bytes", test_bytes);
   g_test_add_func ("/files/long-password", test_long_password);
   g_test_add_func ("/files/pixels", test_pixels);
+  g_test_add_func ("/files/profiles", test_profiles);
   code = g_test_run ();
   remove_tree (folder);
   g_free (folder);

@@ -191,6 +191,7 @@ print_json (const CliVision *run, cJSON *take_arrays)
   add_positions (json, run);
   add_arrays (json, run);
   add_costs (json, run);
+  cli_vision_add_kept (json, run);
   if (take_arrays != NULL) {
     cJSON_AddStringToObject (json, "file", run->dump_path);
     cJSON_AddItemToObject (json, "arrays", take_arrays);
@@ -232,6 +233,7 @@ print_text (const CliVision *run)
   if (run->vision != NULL)
     printf (", %.3f s to load, %.3f s to encode", run->load_s, run->encode_s);
   printf ("\n%-14s %s at most, beside the weights\n", "memory", peak);
+  cli_vision_print_kept (run);
 }
 
 void

@@ -26,12 +26,17 @@ static const char help[] =
     "  vision_tower   [view, patch, n_embd], in rows of the picture, for Qwen in merge blocks\n"
     "  projector      [token, n_embd], view by view; deepstack [layer, token, n_embd]\n"
     "  position_ids   [3, token] (time, row, column) where the model has such positions, else "
-    "[token]\n\n"
+    "[token]\n"
+    "With --visionzip and --fastv the places (row, column) of the tokens that stay are shown as "
+    "well.\n\n"
     "Examples:\n"
     "  keepsake-cli inspect vision --mmproj mmproj.gguf --image photo.jpg\n"
     "  keepsake-cli inspect vision --mmproj mmproj.gguf --image photo.jpg --pixels-only --json\n"
     "  keepsake-cli inspect vision --mmproj mmproj.gguf --image a.png --image b.png --dump out.bin "
-    "--json\n\n"
+    "--json\n"
+    "  keepsake-cli inspect vision --mmproj mmproj.gguf --image photo.jpg --visionzip 54,10\n"
+    "  keepsake-cli inspect vision --mmproj mmproj.gguf --image photo.jpg --model model.gguf "
+    "--fastv 2,0.5\n\n"
     "Two pictures are two frames of a video, for models that take pairs.\n\n"
     "Exit codes: 0 done, 1 missing or damaged, 2 wrong options or a shape that the model refuses,\n"
     "3 no memory, 4 not supported, 130 cancelled.";
@@ -135,6 +140,7 @@ encode (CliVision *run, GError **error)
     st = ks_vision_open (run->alloc, run->mmproj, &run->be, &run->vision, &err);
   if (st != KS_OK)
     return ks_error_check (st, &err, error);
+  ks_vision_set_zip (run->vision, &run->zip);
   loaded_us = g_get_monotonic_time ();
   run->load_s = (double)(loaded_us - begin_us) / 1e6;
   run->scratch_bytes = ks_vision_count_scratch_bytes (run->vision, &run->plan);
@@ -293,18 +299,14 @@ static gboolean
 vision_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
 {
   CliVision *run = data;
-  cJSON *arrays = NULL;
 
   run->job = job;
   run->alloc = ks_alloc_new ();
   if (run->alloc == NULL)
     return ks_error_check (KS_ERR_NOMEM, NULL, error);
   run->tower = g_array_new (FALSE, FALSE, sizeof (float));
-  if (!prepare (run, error) || (!run->pixels_only && !encode (run, error)) ||
-      !put_arrays (run, &arrays, error))
-    return FALSE;
-  cli_vision_print (run, arrays);
-  return TRUE;
+  return prepare (run, error) && (run->pixels_only || encode (run, error)) &&
+         put_arrays (run, &run->arrays, error);
 }
 
 static void
@@ -320,6 +322,8 @@ clear_run (CliVision *run)
   g_clear_pointer (&run->tower, g_array_unref);
   g_clear_pointer (&run->positions, g_array_unref);
   g_clear_pointer (&run->bytes, g_ptr_array_unref);
+  g_clear_pointer (&run->trace, ks_picture_trace_free);
+  g_clear_pointer (&run->arrays, cJSON_Delete);
 }
 
 static int
@@ -334,6 +338,10 @@ run_command (CliVision *run)
   } else {
     engine = ks_engine_new ();
     code = cli_run_on_engine (engine, vision_job, run);
+    if (code == CLI_OK && run->fastv.layer > 0 && !cli_vision_run_fastv (run, &error))
+      code = cli_fail (error);
+    if (code == CLI_OK)
+      cli_vision_print (run, g_steal_pointer (&run->arrays));
   }
   clear_run (run);
   return code;
@@ -356,6 +364,10 @@ take_options (CliVision *run, gint64 min_pixels, gint64 max_pixels, int *out_cod
   else if (options->mode != NULL && !g_str_equal (options->mode, "fast") &&
            !g_str_equal (options->mode, "exact"))
     cli_usage ("--mode must be exact or fast");
+  else if (options->fastv != NULL && (run->model == NULL || n_image > 1 || run->pixels_only))
+    cli_usage ("--fastv needs --model FILE, one picture, and not --pixels-only");
+  else if (options->visionzip != NULL && run->pixels_only)
+    cli_usage ("--visionzip chooses in the tower: leave --pixels-only out");
   else
     *out_code = CLI_OK;
   run->limits.min_pixels = (guint64)min_pixels;
@@ -365,13 +377,29 @@ take_options (CliVision *run, gint64 min_pixels, gint64 max_pixels, int *out_cod
   return *out_code == CLI_OK;
 }
 
+/* What --visionzip and --fastv say. */
+static gboolean
+take_pruning (CliVision *run, int *out_code)
+{
+  g_autoptr (KsEngineOptions) pruning = ks_engine_options_new ();
+  g_autoptr (GError) error = NULL;
+
+  if (!cli_prune_apply (run->options, pruning, &error)) {
+    *out_code = cli_fail (error);
+    return FALSE;
+  }
+  run->zip = pruning->vision_zip;
+  run->fastv = pruning->fastv;
+  return TRUE;
+}
+
 int
 cli_inspect_vision_main (char **args)
 {
   g_autoptr (GOptionContext) context = g_option_context_new (NULL);
   g_auto (GStrv) rest = g_strdupv (args), images = NULL;
   g_auto (CliOptions) options;
-  g_autofree char *mmproj = NULL, *dump = NULL;
+  g_autofree char *mmproj = NULL, *dump = NULL, *model = NULL, *prompt = NULL;
   CliVision run = {.options = &options};
   gint64 min_pixels = 0, max_pixels = 0;
   gboolean no_split = FALSE;
@@ -393,12 +421,17 @@ cli_inspect_vision_main (char **args)
        "MODE"},
       {"threads", 't', 0, G_OPTION_ARG_INT, &options.threads,
        "threads to compute with (default: the physical cores)", "N"},
+      {"model", 'm', 0, G_OPTION_ARG_FILENAME, &model, "the language model (GGUF), for --fastv",
+       "FILE"},
+      {"prompt", 0, 0, G_OPTION_ARG_STRING, &prompt,
+       "the question behind the picture, for --fastv (default: Describe the picture.)", "TEXT"},
       {"isa", 0, 0, G_OPTION_ARG_STRING, &options.isa,
        "processor instructions, for checks (default: the best there is)", "NAME"},
       {NULL, 0, 0, 0, NULL, NULL, NULL}};
 
   cli_options_init (&options);
   g_option_context_add_main_entries (context, entries, NULL);
+  cli_prune_add (&options, context);
   cli_options_add_json (&options, context);
   g_option_context_set_summary (context, "Shows what a vision tower makes of a picture.");
   g_option_context_set_description (context, help);
@@ -409,8 +442,10 @@ cli_inspect_vision_main (char **args)
   run.mmproj = mmproj;
   run.images = images;
   run.dump_path = dump;
+  run.model = model;
+  run.prompt = prompt != NULL ? prompt : "Describe the picture.";
   run.limits.no_split = no_split;
-  if (!take_options (&run, min_pixels, max_pixels, &code))
+  if (!take_options (&run, min_pixels, max_pixels, &code) || !take_pruning (&run, &code))
     return code;
   return run_command (&run);
 }

@@ -152,6 +152,60 @@ def two_pictures_are_a_pair_of_frames():
                        two], "one by one")
 
 
+def count_by_view(result):
+    """[kept, merged] of each view; every place lies in the view, none is named twice."""
+    counts = []
+    for view in result["visionzip"]["views"]:
+        places = [tuple(place) for place in view["kept"] + view["merged"]]
+        expect(len(set(places)) == len(places), "a place is named twice")
+        grid = result["grid"]
+        expect(all(0 <= row < grid["rows"] and 0 <= col < grid["cols"] for row, col in places), places)
+        counts.append([len(view["kept"]), len(view["merged"])])
+    return counts
+
+
+@check
+def visionzip_shows_which_tokens_stay():
+    for case in FAMILIES:
+        image = ["--image", path_of(case, "img0.png")]
+        result = inspect(case, *image, "--visionzip", "4,2")
+        n_view, is_class = len(result["views"]), case == "llava-1.5"
+        expect(result["visionzip"]["n_tokens"] == 6 * n_view, f"{case}: {result['visionzip']['n_tokens']}")
+        expect(result["visionzip"]["class_token"] == is_class, f"{case}: class token")
+        expect(count_by_view(result) == [[4 - is_class, 2]] * n_view, f"{case}: {count_by_view(result)}")
+        expect(result["projector"]["shape"][0] == 6 * n_view, f"{case}: {result['projector']}")
+        whole = inspect(case, *image, "--visionzip", "60000,1")
+        per_view = whole["n_tokens"] // n_view
+        expect(count_by_view(whole) == [[per_view, 0]] * n_view, f"{case}: a smaller view is left as it is")
+        expect("visionzip" not in inspect(case, *image), "it is off by itself")
+        tower = ["--mmproj", path_of(case, "mmproj.gguf")]
+        code, out, err = run("inspect", "vision", *tower, *image, "--visionzip", "4,2")
+        rows = [line.strip() for line in out.splitlines() if set(line.strip()) <= set("#+.") and line.strip()]
+        expect(code == 0 and "".join(rows).count("#") == (4 - is_class) * n_view, f"{case}: {out} {err}")
+        expect(len(rows) == result["grid"]["rows"] * n_view, f"{case}: {len(rows)} rows")
+
+
+@check
+def fastv_shows_which_tokens_go_on():
+    """Half of the picture's tokens, those that the last token of the prompt looks at most, are in the later layers."""
+    for case in ("idefics3", "llava-1.5", "qwen2.5-vl", "qwen3-vl"):
+        model = ["--model", path_of(case, "model.gguf"), "--image", path_of(case, "img0.png")]
+        for part, prompt in (("0.5", "What is it?"), ("0.25", "What is it?"), ("0", "?")):
+            result = inspect(case, *model, "--prompt", prompt, "--fastv", f"1,{part}")
+            kept, n = result["fastv"]["kept"] + result["fastv"]["kept_of_overview"], result["n_tokens"]
+            expect(len(kept) == n - int(float(part) * n), f"{case}: {len(kept)} of {n} at {part}")
+            expect(result["fastv"]["layer"] == 1 and result["fastv"]["part"] == float(part), result["fastv"])
+        code, out, err = run("inspect", "vision", "--mmproj", path_of(case, "mmproj.gguf"), *model, "--fastv", "1,0.5")
+        expect(code == 0 and "FastV" in out and out.count("#") >= n // 2, f"{case}: {out} {err}")
+    tower = ["inspect", "vision", "--mmproj", path_of("qwen3-vl", "mmproj.gguf"),
+             "--image", path_of("qwen3-vl", "img0.png")]
+    expect_failure(2, tower + ["--fastv", "1,0.5"], "--model")
+    model = ["--model", path_of("qwen3-vl", "model.gguf")]
+    expect_failure(2, tower + ["--fastv", "1,0.5", "--pixels-only", *model], "--fastv")
+    expect_failure(2, tower + ["--visionzip", "4,2", "--pixels-only"], "--visionzip")
+    expect_failure(2, tower + ["--visionzip", "none"], "--visionzip")
+
+
 @check
 def wrong_input_ends_with_a_sentence():
     image, tower = path_of("llava-1.5", "img0.png"), path_of("llava-1.5", "mmproj.gguf")

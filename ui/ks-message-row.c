@@ -183,9 +183,12 @@ update_pins (KsMessageRow *self)
   for (GtkWidget *line = self->files != NULL ? gtk_widget_get_first_child (self->files) : NULL;
        line != NULL; line = gtk_widget_get_next_sibling (line)) {
     GtkWidget *button = gtk_widget_get_first_child (line);
-    KsAttachment *attachment = ks_attachment_button_get_attachment (
-        KS_ATTACHMENT_BUTTON (gtk_widget_get_last_child (line)));
+    KsAttachment *attachment = NULL;
 
+    if (KS_IS_KEPT_BUTTON (line)) /* below the line of its file */
+      continue;
+    attachment = ks_attachment_button_get_attachment (
+        KS_ATTACHMENT_BUTTON (gtk_widget_get_last_child (line)));
     if (ks_pin_button_get_hash (button) != NULL)
       ks_pin_button_update (
           button, ks_attachment_get_name (attachment),

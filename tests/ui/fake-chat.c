@@ -314,9 +314,8 @@ fake_chat_take_memory (KsChat *self, KsMemoryView *take_memory)
 int
 ks_chat_get_turn (KsChat *self, KsMessage *message)
 {
-  guint position = 0;
-
-  return g_list_store_find (self->messages, message, &position) ? (int)position : -1;
+  guint at = 0; /* each message is a turn */
+  return g_list_store_find (self->messages, message, &at) ? (int)at : -1;
 }
 
 void

@@ -103,7 +103,10 @@ load_mme_file (GPtrArray *all, const char *task, const char *path, GError **erro
     g_free (image);
     image = g_strndup (line, strcspn (line, "\t"));
   }
-  if (ok && rows->len % 2 == 1) {
+  if (ok && rows->len == 0) {
+    g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED, "%s holds no answer", path);
+    ok = FALSE;
+  } else if (ok && rows->len % 2 == 1) {
     g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED,
                  "%s has %u answers: the last picture has only one", path, rows->len);
     ok = FALSE;

@@ -2,7 +2,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/eval-tsv.h"
 
-#include "app/eval-text.h"
 #include "app/ks-error.h"
 
 #include <string.h>
@@ -103,7 +102,7 @@ static char *
 dup_field (const KsEvalTsv *tsv, const Field *field)
 {
   const char *text = tsv->text + field->at;
-  g_autoptr (GString) out = g_string_new (NULL), valid = NULL;
+  g_autoptr (GString) out = g_string_new (NULL);
   gboolean quoted = field->n >= 2 && text[0] == '"';
 
   for (gsize i = quoted ? 1 : 0; i < field->n; i++) {
@@ -116,8 +115,7 @@ dup_field (const KsEvalTsv *tsv, const Field *field)
       quoted = FALSE; /* what follows the closing quote stands as it is */
     }
   }
-  valid = ks_eval_text_new (out->str);
-  return g_strdup (valid->str);
+  return g_utf8_make_valid (out->str, (gssize)out->len); /* a NUL in it is no character either */
 }
 
 KsEvalTsv *

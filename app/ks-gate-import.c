@@ -614,8 +614,10 @@ draft_fill (Draft *draft, KsGateFile *self, const KsGateBase *base, const char *
   draft->tensors = g_build_filename (draft->folder, "gate" ENDING, NULL);
   draft->config = g_build_filename (draft->folder, "gate.config.json", NULL);
   if (!write_tensors (self, draft->tensors, error) ||
-      !g_file_set_contents (draft->config, text, -1, error))
+      !g_file_set_contents (draft->config, text, -1, error)) {
+    rename_in_error (error, draft->tensors, beside);
     return FALSE;
+  }
   ok = ks_error_check (ks_gate_open (base->alloc, draft->tensors, base->model, &gate, &err), &err,
                        error);
   if (!ok)

@@ -364,7 +364,8 @@ test_exports (Fixture *f, gconstpointer data)
 static void
 test_odd_names (Fixture *f, gconstpointer data)
 {
-  g_autoptr (GPtrArray) table = NULL, lines = NULL, mme = NULL;
+  g_autoptr (GPtrArray) table = NULL, lines = NULL, mme = NULL, nul = NULL;
+  g_autofree char *path = NULL;
 
   write_file (f, "a.csv",
               "ID,Year,Problem Number,Question,Answer,Part\r\n"
@@ -380,6 +381,12 @@ test_odd_names (Fixture *f, gconstpointer data)
   lines = load (f, "aime", "l.json");
   g_assert_cmpuint (lines->len, ==, 2);
   g_assert_cmpstr (get_item (lines, 1)->id, ==, "b");
+  path = g_build_filename (f->folder, "n.tsv", NULL);
+  g_assert_true (g_file_set_contents (path, "problem\tanswer\nA\0B\xff\t1\n", 22, NULL));
+  nul = load (f, "aime", "n.tsv");
+  g_assert_cmpstr (get_turn (nul, 0, 0)->text, ==,
+                   "A\xef\xbf\xbd"
+                   "B\xef\xbf\xbd");
   write_file (f, "no.json", "[{\"problem\":\"x\",\"answer\":1}] and more");
   expect_error (f, "aime", "no.json", "no JSON");
   write_file (f, "g.tsv",

@@ -110,6 +110,7 @@ test_damaged_mme (Fixture *f, gconstpointer data)
     const char *text, *says;
   } cases[] = {
       {"1\tA?\tYes\n", "line 1"},
+      {"\n \n", "no answer"},
       {"1\tA?\tYes\tyes\n\n1\tB?\tperhaps\tno\n", "line 3"},
       {"1\tA?\tYes\tyes\n2\tB?\tNo\tno\n", "side by side"},
       {"1\tA?\tYes\tyes\n1\tB?\tNo\tno\n2\tA?\tYes\tyes\n", "only one"},

@@ -9,7 +9,9 @@ import collections
 import io
 import json
 import os
+import resource
 import shutil
+import signal
 import struct
 import warnings
 import zipfile
@@ -220,6 +222,20 @@ def kinds_that_are_not_known_are_refused():
     broken = dict(TIED)
     broken[name] = (TIED[name][0], TIED[name][1][:-1] + [float("nan")])
     expect_refusal(1, release("nan", torch.save(broken)), "no number", name)
+
+
+def no_room():
+    """As a full disk has it: writing behind 20,000 bytes of a file fails."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+
+
+@check
+def a_full_disk_leaves_nothing_behind():
+    before = sorted(os.listdir(HOME.name))
+    expect_failure(1, ["gates", "import", GATE, "--model", MODEL, "--out", os.path.join(HOME.name, "f.safetensors")],
+                   f"cannot write {HOME.name}: ", preexec_fn=no_room)
+    expect(sorted(os.listdir(HOME.name)) == before, f"left behind: {sorted(os.listdir(HOME.name))}")
 
 
 @check

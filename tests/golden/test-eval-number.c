@@ -156,7 +156,7 @@ static void
 test_thought(void)
 {
   g_autofree char *twice = ks_eval_reasoning_answer("<think>a</think>b<think>c</think>d");
-  g_autofree char *nested = ks_eval_reasoning_answer("<thi<think>a</think>nk>b</think>c");
+  g_autofree char *nested = ks_eval_reasoning_answer("<<think>a</think>think>b</think>c");
 
   g_assert_cmpstr(twice, ==, "bd");
   g_assert_cmpstr(nested, ==, "<think>b</think>c");

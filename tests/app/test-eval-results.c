@@ -8,6 +8,11 @@
 
 #include <string.h>
 
+/* A reference between tabs. */
+#define YES                                                                                        \
+  "\t"                                                                                             \
+  "Yes\t"
+
 #define TEN "\"a\",\"a\",\"a\",\"a\",\"e\",\"f\",\"g\",\"h\",\"i\",\"j\""
 
 typedef struct {
@@ -79,9 +84,9 @@ test_mme (Fixture *f, gconstpointer data)
 {
   const KsEvalLoadOptions none = {0};
   g_autofree char *count = write_file (f, "r/count.txt",
-                                       "1.png\tA?\tYes\tyes\r\n1.png\tB?\tNo\tNo,\tnone\r\n"
-                                       "1.png\tC?\tYes\tno\r\n1.png\tD?\tNo\t**No**\r\n");
-  g_autofree char *ocr = write_file (f, "r/OCR.txt", "2.png\tA?\tYes\tYes\n2.png\tB?\tNo\tNo");
+                                       "1.png\tA?" YES "yes\r\n1.png\tB?\tNo\tNo,\tnone\r\n"
+                                       "1.png\tC?" YES "no\r\n1.png\tD?\tNo\t**No**\r\n");
+  g_autofree char *ocr = write_file (f, "r/OCR.txt", "2.png\tA?" YES "Yes\n2.png\tB?\tNo\tNo");
   g_autofree char *folder = g_path_get_dirname (count);
   g_autoptr (GPtrArray) rows = NULL, one = NULL;
   const KsEvalRow *row;
@@ -109,13 +114,15 @@ test_damaged_mme (Fixture *f, gconstpointer data)
   static const struct {
     const char *text, *says;
   } cases[] = {
-      {"1\tA?\tYes\n", "line 1"},
+      {"1\tA?\t"
+       "Yes\n",
+       "line 1"},
       {"\n \n", "no answer"},
-      {"1\tA?\tYes\tyes\n\n1\tB?\tperhaps\tno\n", "line 3"},
-      {"1\tA?\tYes\tyes\n2\tB?\tNo\tno\n", "side by side"},
-      {"1\tA?\tYes\tyes\n1\tB?\tNo\tno\n2\tA?\tYes\tyes\n", "only one"},
+      {"1\tA?" YES "yes\n\n1\tB?\tperhaps\tno\n", "line 3"},
+      {"1\tA?" YES "yes\n2\tB?\tNo\tno\n", "side by side"},
+      {"1\tA?" YES "yes\n1\tB?\tNo\tno\n2\tA?" YES "yes\n", "only one"},
   };
-  g_autofree char *other = write_file (f, "notes.txt", "1\tA?\tYes\tyes\n1\tB?\tNo\tno\n");
+  g_autofree char *other = write_file (f, "notes.txt", "1\tA?" YES "yes\n1\tB?\tNo\tno\n");
   g_autofree char *empty = write_file (f, "empty/readme", "");
   g_autofree char *folder = g_path_get_dirname (empty);
 

@@ -143,8 +143,8 @@ def answers_of_others_are_scored():
              "numerical_calculation text_translation code_reasoning").split()
     os.makedirs(path("results"))
     for task in tasks:
-        write(f"results/{task}.txt", b"1.png\tA?\tYes\tyes, it is\n1.png\tB?\tNo\t%s\n" %
-              (b"no" if task != "OCR" else b"perhaps"))
+        lines = (("1.png", "A?", "Yes", "yes, it is"), ("1.png", "B?", "No", "perhaps" if task == "OCR" else "no"))
+        write(f"results/{task}.txt", "".join("\t".join(line) + "\n" for line in lines).encode())
     result = json.loads(done("score", path("results"), "--json"))
     expect(result["mme"][0]["perception"] == 1850 and result["mme"][0]["cognition"] == 800, result["mme"])
     expect("accuracy" in done("score", path("results/OCR.txt")), "one file")
@@ -155,7 +155,7 @@ def answers_of_others_are_scored():
     result = json.loads(done("score", theirs, "--data", annotations, "--json"))
     expect([(m["bench"], m["policy"], m["mean"]) for m in result["means"]] == [("textvqa", "theirs", 1)], result)
     expect_failure(2, ("eval", "score", theirs), "--data")
-    write("results/count.txt", b"1.png\tA?\tYes\n")
+    write("results/count.txt", "\t".join(("1.png", "A?", "Yes")).encode())
     expect_failure(1, ("eval", "score", path("results")), "line 1", "count.txt")
     expect_failure(1, ("eval", "score", HOME.name), "named by subtask")
 

@@ -100,8 +100,8 @@ def other_programs(args):
         late = [statistics.median(x) for x in zip(*lates[beside])]
         print(f"{name}: {statistics.median(speeds[beside]):.1f} tokens/s, {statistics.median(costs[beside]):.2f} ms of "
               f"processors a token; a frame is {late[0]:.2f} ms late (median), {late[1]:.2f} ms (99th of 100)")
-    print(f"the busy programs get {statistics.median(shares) * 100:.0f} % of all processors (nice 0 beside nice 5: 75 % "
-          "where both want all)")
+    print(f"the busy programs get {statistics.median(shares) * 100:.0f} % of all processors (nice 0 beside nice 5: 75 "
+          "% where both want all)")
     print(f"an idle engine takes {idle * 1e3:.0f} ms of processors in 3 s")
 
 

@@ -129,8 +129,8 @@ side_info(void *user)
          layer_mul, layer_bytes, head_mul, head_bytes,
          (unsigned long long)ks_model_get_weight_bytes(s->model),
          (unsigned long long)ks_model_get_repacked_bytes(s->model), s->load_ms,
-         (unsigned long long)s->plain.n_tok, s->plain.seconds, (unsigned long long)s->evicting.n_tok,
-         s->evicting.seconds);
+         (unsigned long long)s->plain.n_tok, s->plain.seconds,
+         (unsigned long long)s->evicting.n_tok, s->evicting.seconds);
   return NULL;
 }
 

@@ -4,16 +4,20 @@
  * default model, its block types, one layer and a small vocabulary (valgrind takes a helper call
  * for each product and sum in one).  Marked are: the second chunk of 32 tokens of a prompt, a step
  * of decode behind it, and nine steps of decode under a budget of 64 entries a stream, an eviction
- * included.  What surrounds them is not counted.
+ * included; for "shape" also, with a gate made here and 512 entries a stream, a step of decode and
+ * the eviction that follows every 32nd, and a token picked from 49,152 logits.
  * Exit: 0 done, 77 this machine or build cannot (no AVX2, no valgrind header), 1 an error. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/budget.h"
 #include "engine/gguf-write.h"
+#include "engine/safetensors.h"
+#include "engine/sampler.h"
 #include "engine/timeline.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #ifdef KS_HAVE_CALLGRIND
 #include <valgrind/callgrind.h>
 #else
@@ -33,7 +37,11 @@ enum {
   CONTEXT = 96, /* before decode with evictions */
   ENTRIES = 64,
   BUFFER = 8,
-  N_DECODE = BUFFER + 1
+  N_DECODE = BUFFER + 1,
+  GATE_WIDTH = 64,
+  SHARE_ENTRIES = 512,
+  SHARE_BUFFER = 32, /* that of sessions */
+  PICK_VOCAB = 49152
 };
 
 typedef struct guard {
@@ -42,6 +50,7 @@ typedef struct guard {
   ks_gguf_writer *writer;
   unsigned char *bytes, *blocks; /* of the made model */
   ks_model *model;
+  ks_gate *gate;
   ks_kv_layout layout;
   ks_kv_pool *pool;
   ks_timeline *tl;
@@ -173,6 +182,46 @@ make_shape(guard *g, ks_gguf **out)
   return st == KS_OK ? ks_gguf_open_bytes(g->alloc, g->bytes, n_bytes, out, &g->err) : st;
 }
 
+/* A gate of pseudo-random weights, through a file of its own folder. */
+static ks_status
+open_gate(guard *g)
+{
+  static const struct {
+    const char *name;
+    uint64_t shape[2];
+  } parts[] = {{"linear1.weight", {GATE_WIDTH, SHAPE_EMBD}},    {"linear1.bias", {GATE_WIDTH}},
+               {"linear2.weight", {GATE_WIDTH, GATE_WIDTH}},    {"linear2.bias", {GATE_WIDTH}},
+               {"linear3.weight", {SHAPE_KV / 64, GATE_WIDTH}}, {"bias", {SHAPE_KV / 64}}};
+  static float values[GATE_WIDTH * SHAPE_EMBD];
+  ks_st_tensor tensors[sizeof parts / sizeof parts[0]];
+  char names[sizeof parts / sizeof parts[0]][80], folder[] = "guard-gate-XXXXXX", path[64];
+  ks_status st;
+
+  for (uint32_t i = 0; i < GATE_WIDTH * SHAPE_EMBD; i++)
+    values[i] = 0.002f * (float)(i * 31 % 97) - 0.1f;
+  for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+    const uint64_t n_row = parts[i].shape[0], n_col = parts[i].shape[1];
+
+    snprintf(names[i], sizeof names[i], "model.layers.0.self_attn.retention_gate.%s",
+             parts[i].name);
+    tensors[i] = (ks_st_tensor){.name = names[i],
+                                .dtype = KS_DTYPE_F32,
+                                .n_dims = n_col > 0 ? 2 : 1,
+                                .shape = {n_row, n_col},
+                                .data = (const unsigned char *)values,
+                                .n_bytes = n_row * (n_col > 0 ? n_col : 1) * sizeof *values};
+  }
+  if (mkdtemp(folder) == NULL)
+    return ks_fail(&g->err, KS_ERR_IO, "no folder for a gate can be made here");
+  snprintf(path, sizeof path, "%s/g.safetensors", folder);
+  st = ks_safetensors_write(g->alloc, path, tensors, sizeof parts / sizeof parts[0], NULL, &g->err);
+  if (st == KS_OK)
+    st = ks_gate_open(g->alloc, path, g->model, &g->gate, &g->err);
+  unlink(path);
+  rmdir(folder);
+  return st;
+}
+
 /* --- steps --- */
 
 static ks_status
@@ -189,9 +238,10 @@ open_model(guard *g, const char *what, ks_compute_mode mode)
   return st == KS_OK ? ks_model_open_gguf(g->alloc, gguf, &params, &g->model, &g->err) : st;
 }
 
-/* A timeline over at most m entries a stream; 0 = everything is kept. */
+/* A timeline over at most m entries a stream, buffer more between two evictions; 0 = everything is
+ * kept. */
 static ks_status
-open_timeline(guard *g, uint64_t m)
+open_timeline(guard *g, uint64_t m, uint32_t buffer)
 {
   const ks_model_shape *shape = ks_model_get_shape(g->model);
   const ks_budget_request request = {.entries = m != 0 ? m : 2 * CONTEXT};
@@ -209,12 +259,12 @@ open_timeline(guard *g, uint64_t m)
                              .page_entries = 16,
                              .kv_dtype = KS_DTYPE_F16};
   if (ks_kv_layout_init(&g->layout, &g->err) != KS_OK ||
-      ks_budget_make_plan(g->model, NULL, &g->layout, &request, CHUNK, BUFFER, &plan, &g->err) !=
+      ks_budget_make_plan(g->model, NULL, &g->layout, &request, CHUNK, buffer, &plan, &g->err) !=
           KS_OK ||
       ks_kv_pool_new(g->alloc, &g->be, &g->layout, plan.kv_bytes, plan.kv_bytes, &g->pool,
                      &g->err) != KS_OK)
     return g->err.status;
-  params = ks_timeline_default_params(g->model, NULL, g->pool);
+  params = ks_timeline_default_params(g->model, g->gate, g->pool);
   params.chunk = CHUNK;
   params.buffer = plan.buffer;
   params.n_keep = m != 0 ? plan.n_keep : 0;
@@ -228,7 +278,7 @@ static ks_status
 eval(guard *g, uint32_t n, bool one_by_one)
 {
   const uint32_t n_vocab = ks_model_get_shape(g->model)->n_vocab;
-  ks_token ids[CONTEXT];
+  ks_token ids[SHARE_ENTRIES];
   ks_status st = KS_OK;
 
   for (uint32_t i = 0; i < n; i++)
@@ -253,17 +303,75 @@ eval_counted(guard *g, const char *name, uint32_t n, bool one_by_one)
   return st;
 }
 
+/* The tokens between two evictions, the last of them "full", and an eviction, "select"; counted the
+ * second time. */
+static ks_status
+count_eviction(guard *g)
+{
+  ks_status st = open_gate(g);
+
+  if (st == KS_OK)
+    st = open_timeline(g, SHARE_ENTRIES, SHARE_BUFFER);
+  if (st == KS_OK)
+    st = eval(g, SHARE_ENTRIES, false);
+  for (int round = 0; round < 2 && st == KS_OK; round++) {
+    if ((st = eval(g, SHARE_BUFFER - 2, true)) != KS_OK ||
+        (st = round == 0 ? eval(g, 1, true) : eval_counted(g, "full", 1, true)) != KS_OK)
+      break;
+    if (round == 1)
+      CALLGRIND_START_INSTRUMENTATION;
+    CALLGRIND_ZERO_STATS;
+    st = ks_timeline_evict(g->tl, NULL, &g->err);
+  }
+  CALLGRIND_DUMP_STATS_AT("select");
+  CALLGRIND_STOP_INSTRUMENTATION;
+  return st;
+}
+
+/* A draw from the best 40 of a large vocabulary. */
+static ks_status
+count_pick(guard *g)
+{
+  ks_sampler_params params = ks_sampler_default_params();
+  float *logits = malloc(PICK_VOCAB * sizeof *logits);
+  ks_sampler *sampler = NULL;
+  uint32_t state = 12345;
+  ks_status st;
+
+  if (logits == NULL)
+    return ks_fail(&g->err, KS_ERR_NOMEM, "no memory for logits");
+  for (uint32_t i = 0; i < PICK_VOCAB; i++) {
+    state = state * 1664525u + 1013904223u;
+    logits[i] = (float)(state >> 8) * (20.0f / (1 << 24)) - 10.0f;
+  }
+  params.temperature = 0.8f;
+  params.top_k = 40;
+  params.top_p = 0.95f;
+  st = ks_sampler_new(g->alloc, &params, PICK_VOCAB, &sampler, &g->err);
+  if (st == KS_OK) {
+    (void)ks_sampler_pick(sampler, logits);
+    CALLGRIND_START_INSTRUMENTATION;
+    CALLGRIND_ZERO_STATS;
+    (void)ks_sampler_pick(sampler, logits);
+    CALLGRIND_DUMP_STATS_AT("pick");
+    CALLGRIND_STOP_INSTRUMENTATION;
+  }
+  ks_sampler_free(sampler);
+  free(logits);
+  return st;
+}
+
 /* Each step runs uncounted before, so that no first use of memory is in the counts. */
 static ks_status
 count_steps(guard *g)
 {
-  ks_status st = open_timeline(g, 0);
+  ks_status st = open_timeline(g, 0, BUFFER);
 
   if (st != KS_OK || (st = eval(g, CHUNK, false)) != KS_OK ||
       (st = eval_counted(g, "prefill", CHUNK, false)) != KS_OK ||
       (st = eval(g, 1, true)) != KS_OK || (st = eval_counted(g, "decode", 1, true)) != KS_OK ||
-      (st = open_timeline(g, ENTRIES)) != KS_OK || (st = eval(g, CONTEXT, false)) != KS_OK ||
-      (st = eval(g, N_DECODE, true)) != KS_OK)
+      (st = open_timeline(g, ENTRIES, BUFFER)) != KS_OK ||
+      (st = eval(g, CONTEXT, false)) != KS_OK || (st = eval(g, N_DECODE, true)) != KS_OK)
     return st;
   return eval_counted(g, "evict", N_DECODE, true);
 }
@@ -273,6 +381,7 @@ guard_done(guard *g)
 {
   ks_timeline_free(g->tl);
   ks_kv_pool_free(g->pool);
+  ks_gate_free(g->gate);
   ks_model_close(g->model);
   ks_mem_free(g->bytes);
   ks_gguf_writer_free(g->writer);
@@ -294,6 +403,8 @@ main(int argc, char **argv)
 
     if (st == KS_OK)
       st = count_steps(&g);
+    if (st == KS_OK && strcmp(argv[1], "shape") == 0 && (st = count_eviction(&g)) == KS_OK)
+      st = count_pick(&g);
     if (st != KS_OK)
       fprintf(stderr, "guard-steps: %s\n", g.err.text);
     rc = st == KS_OK ? 0 : st == KS_ERR_UNSUPPORTED ? 77 : 1;

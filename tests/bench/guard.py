@@ -4,7 +4,8 @@
 Usage: guard.py PROGRAM LIMITS.json COMPILER TINY.gguf [--renew]
 PROGRAM is guard-steps, run under valgrind's callgrind: one thread, AVX2, two models, two modes.  Counts do
 not depend on the machine's speed, but on the compiler: LIMITS.json has them for each COMPILER ("gcc 12
-debugoptimized").  One that is not in it is skipped; --renew writes the counts of this one.  Prints TAP.
+debugoptimized").  One that is not in it is skipped; --renew writes the counts of this one.  Evictions may
+take 2 % of the instructions of decode.  Prints TAP.
 """
 # SPDX-License-Identifier: GPL-3.0-or-later
 import glob
@@ -18,7 +19,10 @@ import tempfile
 
 MARGIN = 1.05  # of the stored count
 MODES = ("exact", "fast")
-PARTS = ("prefill", "decode", "evict")
+PARTS = {"tiny": ("prefill", "decode", "evict"),
+         "shape": ("prefill", "decode", "evict", "full", "select", "pick")}
+BETWEEN = 32       # steps of decode between two evictions, as in guard-steps
+MOST_SHARE = 0.02  # of decode, for evictions
 SKIPPED = 77
 
 
@@ -51,7 +55,7 @@ def measure(program, tiny):
             parts, reason = count(program, model, mode)
             if reason:
                 return None, reason
-            for part in PARTS:
+            for part in PARTS[label]:
                 counts[f"{label} {mode} {part}"] = parts[part]
     return counts, None
 
@@ -68,7 +72,7 @@ def renew(limits_path, limits, compiler, counts):
 def check(limits, compiler, counts):
     """Prints TAP; true when every count is within its limit."""
     good = True
-    print(f"1..{len(counts)}")
+    print(f"1..{len(counts) + len(MODES)}")
     for i, (name, n) in enumerate(counts.items(), 1):
         limit = limits[compiler].get(name)
         ok = limit is not None and n <= limit * MARGIN
@@ -77,6 +81,10 @@ def check(limits, compiler, counts):
         print(f"{'ok' if ok else 'not ok'} {i} - {name}: {n:,} instructions ({change})")
         if limit and n < limit * (2 - MARGIN):
             print(f"# {name} became cheaper by more than the margin: renew the limits so that it stays so")
+    for i, mode in enumerate(MODES, len(counts) + 1):
+        share = counts[f"shape {mode} select"] / (BETWEEN * counts[f"shape {mode} full"])
+        good = good and share < MOST_SHARE
+        print(f"{'ok' if share < MOST_SHARE else 'not ok'} {i} - evictions take {share * 100:.2f} % of decode, {mode}")
     if not good:
         print("# More instructions than stored for this compiler. If they are wanted (say why in the commit):\n"
               "#   ninja -C BUILD guard-renew")

@@ -4,7 +4,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
-#include "engine/cpu-vec-internal.h"
+#include "engine/cpu-codes-internal.h"
+#include "engine/cpu-kv-internal.h"
 
 KS_BEGIN_DECLS
 
@@ -15,6 +16,8 @@ typedef struct ks_attn_tile {
   size_t k_dim, v_dim, k_pad, v_pad;
   size_t n_row;
   float *q;          /* [rows, k_pad], times the scale, padded with zeros */
+  int16_t *codes;    /* [rows, k_pad] the same as codes of 16 bits */
+  float *code_scale; /* [rows] */
   float *s;          /* [rows, KS_ATTN_KEYS] scores, then weights */
   float *keys_t;     /* [k_dim, KS_ATTN_KEYS] one block of keys, transposed */
   float *block;      /* [KS_ATTN_KEYS, max(k_pad, v_pad)] unpacked keys or values */
@@ -36,11 +39,39 @@ void ks_attn_tile_reset(ks_attn_tile *tile);
 void ks_attn_tile_set_query(ks_attn_tile *tile, size_t row, const float *q, float scale);
 /* s = q . keys for the n keys that lie in block, k_pad floats a row. */
 void ks_attn_tile_score(ks_attn_tile *tile, const ks_cpu_vec_fns *vec, size_t n);
+/* Makes the codes of the queries that were set. */
+void ks_attn_tile_set_codes(ks_attn_tile *tile, const ks_cpu_codes_fns *fns);
 /* Turns the scores of keys first .. first + n - 1 into weights and updates maximum, sum and acc. */
 void ks_attn_tile_softmax(ks_attn_tile *tile, const ks_cpu_vec_fns *vec, uint32_t first,
                           uint32_t n);
 /* acc += weights * the n values that lie in block, v_pad floats a row. */
 void ks_attn_tile_add_values(ks_attn_tile *tile, const ks_cpu_vec_fns *vec, size_t n);
+
+/* Entries of a stream: a block that is read after the present one.  n 0: there is none. */
+typedef struct ks_attn_place {
+  ks_cpu_stream stream;
+  uint32_t first, n;
+} ks_attn_place;
+
+/* Rows of a block, and of two blocks of one stream in turn: the present one and what follows. */
+typedef struct ks_attn_rows {
+  ks_codes_rows keys, values;
+} ks_attn_rows;
+
+typedef struct ks_attn_walk {
+  ks_attn_rows rows[2];
+  uint32_t at; /* the present one */
+  bool ready;  /* its rows are known */
+} ks_attn_walk;
+
+/* The kernels for codes that this layout may be read with, NULL for none. */
+const ks_cpu_codes_fns *ks_attn_codes_get(const ks_cpu_ctx *ctx, const ks_kv_layout *layout);
+/* The whole of a block of q8_0 entries: scores, weights and values.  The walk begins at 0, not
+ * ready; then each block is what was next at the one before, or a beginning of it. */
+void ks_attn_tile_add_codes(ks_attn_tile *tile, const ks_cpu_vec_fns *vec,
+                            const ks_cpu_codes_fns *fns, ks_attn_walk *walk,
+                            const ks_attn_place *here, const ks_attn_place *next);
+
 /* The finished row; zeros when it saw no key. */
 void ks_attn_tile_get_row(const ks_attn_tile *tile, const ks_cpu_vec_fns *vec, size_t row,
                           float *out);

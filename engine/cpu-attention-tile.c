@@ -25,7 +25,8 @@ ks_attn_tile_bytes(size_t max_row, size_t k_dim, size_t v_dim)
 {
   const size_t k_pad = ks_cpu_pad(k_dim), v_pad = ks_cpu_pad(v_dim);
   const size_t wide = k_pad > v_pad ? k_pad : v_pad;
-  const size_t n_float = max_row * (k_pad + KS_ATTN_KEYS + 2) + KS_ATTN_KEYS * (k_pad + wide);
+  const size_t per_row = k_pad + KS_ATTN_KEYS + k_pad / 2 + 3; /* q, s, codes; scale, lo, hi */
+  const size_t n_float = max_row * per_row + KS_ATTN_KEYS * (k_pad + wide);
 
   return align_64(n_float * sizeof(float)) + 64 + ks_attn_result_bytes(max_row, v_dim);
 }
@@ -50,6 +51,8 @@ ks_attn_tile_init(ks_attn_tile *tile, void *memory, size_t max_row, size_t k_dim
   tile->n_row = 0;
   tile->q = at;
   at += max_row * tile->k_pad;
+  tile->codes = (int16_t *)(void *)at;
+  at += max_row * tile->k_pad / 2;
   tile->s = at;
   at += max_row * KS_ATTN_KEYS;
   tile->keys_t = at;
@@ -58,7 +61,8 @@ ks_attn_tile_init(ks_attn_tile *tile, void *memory, size_t max_row, size_t k_dim
   at += KS_ATTN_KEYS * (tile->k_pad > tile->v_pad ? tile->k_pad : tile->v_pad);
   tile->lo = (uint32_t *)(void *)at;
   tile->hi = tile->lo + max_row;
-  ks_attn_tile_set_result(tile, tile->hi + max_row, max_row);
+  tile->code_scale = (float *)(void *)(tile->hi + max_row);
+  ks_attn_tile_set_result(tile, tile->code_scale + max_row, max_row);
 }
 
 void

@@ -2,14 +2,13 @@
  * Entries of a stream are ordered by pos, so what a query sees is one range of indices.
  * Few query rows (decoding): the blocks of all streams of the layer form one list that is cut into
  * pieces of equal size, whatever the lengths; every piece of a stream leaves its own result, and
- * the results are combined.  Keys and values are read in place, once for the heads of a group; for
- * the mass the weights are kept and summed up when the maxima are known.  Many query rows
- * (prefill): a tile of rows of one group meets blocks of keys unpacked to f32; tiles are handed out
- * dynamically, the last ones (which see most) first; the mass is a second pass over the keys.
- * Source: docs/method.md, section 5. */
+ * the results are combined.  Keys and values are read in place, once for the heads of a group
+ * (q8_0 in fast mode as whole numbers: cpu-attention-codes.c); for the mass the weights are kept
+ * and summed up when the maxima are known.  Many query rows (prefill): a tile of rows of one group
+ * meets blocks of keys unpacked to f32; tiles are handed out dynamically, the last ones (which see
+ * most) first; the mass is a second pass over the keys. Source: docs/method.md, section 5. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-attention-internal.h"
-#include "engine/cpu-kv-internal.h"
 #include "engine/cpu-share-internal.h"
 
 #include <assert.h>
@@ -26,6 +25,7 @@ typedef struct attn_shape {
   const ks_cpu_ctx *ctx;
   const ks_op_attention *op;
   const ks_cpu_vec_fns *vec;
+  const ks_cpu_codes_fns *codes; /* few rows in whole numbers; NULL = in f32 */
   ks_kv_kind kind;
   uint32_t n_kv_head, group;
   uint32_t n_row;    /* query rows of a KV head: n_tok * group, token-major */
@@ -62,6 +62,7 @@ shape_get(const ks_cpu_ctx *ctx, const ks_op_attention *op, uint32_t n_member)
   attn_shape shape = {.ctx = ctx, .op = op, .vec = ctx->vec, .n_member = n_member};
 
   shape.kind = ks_kv_kind_get(op->kv.layout->kv_dtype);
+  shape.codes = ks_attn_codes_get(ctx, op->kv.layout);
   shape.n_kv_head = op->kv.layout->n_kv_head;
   shape.group = op->n_head / shape.n_kv_head;
   shape.n_row = op->n_tok * shape.group;
@@ -332,6 +333,24 @@ attend_in_place(ks_attn_tile *tile, const attn_shape *shape, const ks_cpu_stream
   }
 }
 
+/* The block that follows block b of stream h in the list of all. */
+static ks_attn_place
+place_behind(const attn_shape *shape, uint32_t h, size_t b)
+{
+  const ks_op_attention *op = shape->op;
+  ks_attn_place place = {0};
+
+  for (b++; h < shape->n_kv_head && b >= count_blocks(op, h); b = 0)
+    h++;
+  if (h == shape->n_kv_head)
+    return place;
+  place.stream = ks_cpu_stream_get(&op->kv, op->layer * shape->n_kv_head + h);
+  place.first = (uint32_t)(b * KS_ATTN_KEYS);
+  place.n = place.stream.n_entry + op->n_new - place.first;
+  place.n = place.n < KS_ATTN_KEYS ? place.n : KS_ATTN_KEYS;
+  return place;
+}
+
 /* Makes the kept weights of a block of which n keys were seen complete. */
 static void
 close_weights(ks_attn_tile *tile, bool seen, uint32_t n)
@@ -351,10 +370,15 @@ attend_blocks(ks_attn_tile *tile, const attn_shape *shape, uint32_t h, size_t at
 {
   const ks_op_attention *op = shape->op;
   const ks_cpu_stream stream = ks_cpu_stream_get(&op->kv, op->layer * shape->n_kv_head + h);
+  ks_attn_walk walk;
   uint32_t lo, hi, stop;
 
+  walk.at = 0;
+  walk.ready = false;
   ks_attn_tile_reset(tile);
   load_queries(tile, shape, h, 0);
+  if (shape->codes != NULL)
+    ks_attn_tile_set_codes(tile, shape->codes);
   fill_ranges(tile, shape, &stream, 0, &lo, &hi);
   stop = to * KS_ATTN_KEYS < hi ? (uint32_t)(to * KS_ATTN_KEYS) : hi;
   for (size_t b = from; b < to; b++) {
@@ -364,8 +388,13 @@ attend_blocks(ks_attn_tile *tile, const attn_shape *shape, uint32_t h, size_t at
 
     if (shape->window > 0)
       tile->s = weights_get(shape, at + b);
-    if (seen)
+    if (seen && shape->codes != NULL) {
+      const ks_attn_place here = {stream, first, n}, next = place_behind(shape, h, b);
+
+      ks_attn_tile_add_codes(tile, shape->vec, shape->codes, &walk, &here, &next);
+    } else if (seen) {
       attend_in_place(tile, shape, &stream, first, n, stop);
+    }
     if (shape->window > 0)
       close_weights(tile, seen, n);
   }

@@ -19,6 +19,7 @@ struct ks_cpu_matmul_fns; /* cpu-matmul-internal.h */
 struct ks_cpu_bf16_fns;   /* the same for bfloat16 pairs */
 struct ks_cpu_vec_fns;    /* kernels of the other operations */
 struct ks_cpu_packed_fns; /* cpu-packed-internal.h */
+struct ks_cpu_codes_fns;  /* cpu-codes-internal.h */
 
 /* Shared by all members during a run; a test may fill one by hand (zeroed, then threads, isa, the
  * tables, ticket and as much scratch as its operation needs). */
@@ -29,6 +30,7 @@ typedef struct ks_cpu_ctx {
   ks_compute_mode mode;
   const struct ks_cpu_matmul_fns *matmul; /* never NULL */
   const struct ks_cpu_vec_fns *vec;       /* as ks_cpu_vec_get gave it */
+  const struct ks_cpu_codes_fns *codes;   /* q8_0 keys and values in fast mode; NULL = in f32 */
   const struct ks_cpu_bf16_fns *pairs;    /* BF16 weights in fast mode; NULL = as others */
   const struct ks_cpu_packed_fns
       *packed;            /* kernels of repacked weights; as ks_cpu_packed_get gave it */
@@ -97,6 +99,7 @@ const struct ks_cpu_matmul_fns *ks_cpu_matmul_get(ks_isa isa);
 const struct ks_cpu_vec_fns *ks_cpu_vec_get(ks_isa isa);
 /* NULL without the extension. */
 const struct ks_cpu_bf16_fns *ks_cpu_bf16_get(bool bf16);
+const struct ks_cpu_codes_fns *ks_cpu_codes_get(ks_isa isa, bool vnni);
 /* The best instruction set that the CPU has and the system saves. */
 ks_isa ks_cpu_detect_isa(void);
 

@@ -128,6 +128,8 @@ cpu_open(const ks_dev_params *params, ks_dev **out, ks_error *err)
   dev->ctx.matmul = ks_cpu_matmul_get(set->isa);
   dev->ctx.pairs = ks_cpu_bf16_get(set->bf16 && params->mode == KS_COMPUTE_FAST);
   dev->ctx.vec = ks_cpu_vec_get(set->isa);
+  if (params->mode == KS_COMPUTE_FAST)
+    dev->ctx.codes = ks_cpu_codes_get(set->isa, set->vnni);
   dev->ctx.packed = ks_cpu_packed_get(set->isa, set->vnni);
   ks_cpu_step_init(&dev->step, params->alloc);
   status = ks_threads_new(params->alloc, params->n_thread, &dev->ctx.threads, err);

@@ -110,5 +110,7 @@ ks_emu_cvtne2ps_pbh(__m512 high, __m512 low)
 /* The 256-bit instructions of AVX-VNNI are those of AVX512_VNNI under another name. */
 #undef _mm256_dpbusd_avx_epi32
 #define _mm256_dpbusd_avx_epi32(sum, a, b) simde_mm256_dpbusd_epi32(sum, a, b)
+#undef _mm256_dpwssd_avx_epi32
+#define _mm256_dpwssd_avx_epi32(sum, a, b) simde_mm256_dpwssd_epi32(sum, a, b)
 
 #endif

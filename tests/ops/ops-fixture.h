@@ -5,6 +5,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
+#include "engine/cpu-codes-internal.h"
+#include "engine/cpu-isa-internal.h"
 #include "engine/cpu-kv-internal.h"
 #include "engine/cpu-packed-internal.h"
 #include "tests/ks-test.h"
@@ -13,6 +15,26 @@ typedef struct ops_set {
   ks_isa isa;
   const ks_cpu_vec_fns *vec;
 } ops_set;
+
+/* Fills the tables of whole-number attention that can run here: at most eight. */
+static inline size_t
+ops_list_codes(const ks_cpu_codes_fns **out)
+{
+  const ks_cpu_id id = ks_cpu_id_read();
+  size_t n = 0;
+
+  for (size_t i = 0; i < KS_N_CPU_SET; i++)
+    if (ks_cpu_id_supports(&id, &ks_cpu_sets[i]) && !ks_cpu_sets[i].bf16)
+      out[n++] = ks_cpu_codes_get(ks_cpu_sets[i].isa, ks_cpu_sets[i].vnni);
+#ifdef KS_EMULATED_AVX512
+  if (ks_cpu_detect_isa() >= KS_ISA_AVX2) {
+    out[n++] = &ks_cpu_codes_avxvnni_emulated;
+    out[n++] = &ks_cpu_codes_avx512_emulated;
+    out[n++] = &ks_cpu_codes_avx512vnni_emulated;
+  }
+#endif
+  return n;
+}
 
 /* Fills at most four sets; returns how many there are. */
 static inline size_t

@@ -1,7 +1,8 @@
 /* test-attention.c - paged attention and tower attention against plain softmax in double.
  * The promise: whatever the lengths, the page size, the type of the store, the number of queries
  * and of threads, and the instruction set, the output is softmax(q k) v over the visible entries,
- * and the mass is what the last queries give to each entry. */
+ * and the mass is what the last queries give to each entry; in whole numbers (q8_0 in fast mode)
+ * within what codes of 16 bits allow. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/ops/ops-store.h"
 
@@ -52,8 +53,9 @@ reference_row(const ops_store *store, uint32_t stream, uint32_t n, const float *
 
 /* Compares all rows and the mass of one case. */
 static void
-check_result(const ops_store *store, const ks_op_attention *op, const attn_case *c)
+check_result(const ops_store *store, const ks_op_attention *op, const attn_case *c, bool in_codes)
 {
+  const double tol = in_codes ? 3e-4 : 4e-6, mass_tol = in_codes ? 1e-4 : 2e-6;
   const float *q = ks_cpu_ptr(op->q), *out = ks_cpu_ptr(op->out), *mass = ks_cpu_ptr(op->mass);
   const uint32_t *first = ks_cpu_ptr(op->first), *last = ks_cpu_ptr(op->last);
 
@@ -68,10 +70,10 @@ check_result(const ops_store *store, const ks_op_attention *op, const attn_case 
         reference_row(store, op->layer * c->n_kv_head + h, n, q + row * c->k_dim, op->scale,
                       first[t], last[t], want, t + c->window >= c->n_tok ? want_mass : NULL);
         for (uint32_t i = 0; i < c->v_dim; i++)
-          KS_ASSERT_NEAR(out[row * c->v_dim + i], want[i], 4e-6);
+          KS_ASSERT_NEAR(out[row * c->v_dim + i], want[i], tol);
       }
     for (uint32_t e = 0; e < n && mass != NULL; e++)
-      KS_ASSERT_NEAR(mass[op->mass_offset[h] + e], want_mass[e], 2e-6 * c->window * c->group);
+      KS_ASSERT_NEAR(mass[op->mass_offset[h] + e], want_mass[e], mass_tol * c->window * c->group);
     free(want_mass);
   }
 }
@@ -121,7 +123,7 @@ run_case(ops_fixture *f, const attn_case *c)
   op.mass_offset = offset;
   op.mass_window = c->window;
   ops_attention(f, &op);
-  check_result(&store, &op, c);
+  check_result(&store, &op, c, f->ctx.codes != NULL);
   ks_mem_free(q);
   ks_mem_free(out);
   ks_mem_free(mass);
@@ -158,6 +160,36 @@ decode_cases(ops_fixture *f)
 KS_TEST(attention, few_queries)
 {
   ops_for_all(decode_cases);
+}
+
+static void
+code_cases(ops_fixture *f)
+{
+  static const attn_case cases[] = {
+      {3, 3, 64, 64, 16, KS_DTYPE_Q8_0, 1, 0, {0, 1, 700, 0}},
+      {2, 4, 32, 96, 16, KS_DTYPE_Q8_0, 1, 0, {15, 17, 0, 0}},
+      {2, 2, 96, 32, 16, KS_DTYPE_Q8_0, 2, 2, {130, 64, 0, 0}},
+      {2, 7, 64, 64, 32, KS_DTYPE_Q8_0, 1, 1, {4, 330, 0, 0}},
+      {1, 5, 128, 128, 64, KS_DTYPE_Q8_0, 2, 1, {513, 0, 0, 0}},
+      {4, 1, 64, 64, 128, KS_DTYPE_Q8_0, 1, 1, {90, 2, 31, 401}},
+      {1, 16, 256, 256, 4, KS_DTYPE_Q8_0, 2, 1, {129, 0, 0, 0}},
+      {1, 11, 96, 96, 8, KS_DTYPE_Q8_0, 1, 1, {77, 0, 0, 0}},
+      {2, 2, 64, 64, 2, KS_DTYPE_Q8_0, 1, 1, {70, 9, 0, 0}}, /* no whole quads: in f32 */
+  };
+  const ks_cpu_codes_fns *tables[8];
+  const size_t n = ops_list_codes(tables);
+
+  for (size_t t = 0; t < n; t++) {
+    f->ctx.codes = tables[t];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+      run_case(f, &cases[i]);
+  }
+}
+
+/* The same over codes: blocks of all streams, whatever the pages hold. */
+KS_TEST(attention, few_queries_in_codes)
+{
+  ops_for_all(code_cases);
 }
 
 static void

@@ -106,6 +106,25 @@ KS_TEST(isa, device_opens_under_each_supported_name)
   ks_alloc_free(a);
 }
 
+/* Keys and values are multiplied as whole numbers in fast mode only. */
+KS_TEST(isa, codes_of_keys_belong_to_fast_mode)
+{
+  ks_alloc *a = ks_alloc_new();
+
+  for (int fast = 0; fast < 2; fast++) {
+    ks_dev_params params = {
+        .alloc = a, .n_thread = 1, .mode = fast != 0 ? KS_COMPUTE_FAST : KS_COMPUTE_EXACT};
+    const ks_cpu_set *set = ks_cpu_detect_set();
+    ks_backend be = {0};
+
+    KS_ASSERT_OK(ks_backend_open("cpu", &params, &be, NULL));
+    KS_ASSERT(ks_cpu_get_ctx(be.dev)->codes ==
+              (fast != 0 ? ks_cpu_codes_get(set->isa, set->vnni) : NULL));
+    ks_backend_close(&be);
+  }
+  ks_alloc_free(a);
+}
+
 /* Without a name a device takes the best set, and probe names the same one. */
 KS_TEST(isa, default_is_the_best)
 {

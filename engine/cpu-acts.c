@@ -1,5 +1,5 @@
 /* cpu-acts.c - activations as products of repacked weights read them, and the choice of kernels.
- * One block of memory holds the codes of all tokens, then their scales and sums, each part aligned
+ * One block of memory holds sums, scales and codes of all tokens, each part aligned
  * to 64 bytes.  Threads: members fill different tokens of the same block. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-packed-internal.h"
@@ -10,7 +10,7 @@
 
 /* Bytes of each part. */
 typedef struct parts {
-  size_t q, d, sum, half_sum;
+  size_t q, d, sum, half_sum, centre, half_centre;
 } parts;
 
 static parts
@@ -24,6 +24,8 @@ get_parts(size_t n_in, size_t n_tok, bool fast)
   if (fast) {
     p.q = ALIGNED(n_in * n_tok);
     p.d = ALIGNED(n_group * sizeof(float));
+    p.centre = ALIGNED(n_group * sizeof(uint32_t));
+    p.half_centre = ALIGNED(2 * n_group * sizeof(uint32_t));
   }
   return p;
 }
@@ -33,7 +35,7 @@ ks_cpu_acts_bytes(size_t n_in, size_t n_tok, bool fast)
 {
   parts p = get_parts(n_in, n_tok, fast);
 
-  return p.q + p.d + p.sum + p.half_sum;
+  return p.q + p.d + p.sum + p.half_sum + p.centre + p.half_centre;
 }
 
 void
@@ -47,7 +49,10 @@ ks_cpu_acts_init(ks_cpu_acts *acts, void *block, size_t n_in, size_t n_tok, bool
   acts->half_sum = (float *)(void *)(at + p.sum);
   if (fast) {
     acts->d = (float *)(void *)(at + p.sum + p.half_sum);
-    acts->q = (int8_t *)(at + p.sum + p.half_sum + p.d);
+    at += p.sum + p.half_sum + p.d;
+    acts->centre = (uint32_t *)(void *)at;
+    acts->half_centre = (uint32_t *)(void *)(at + p.centre);
+    acts->q = (int8_t *)(at + p.centre + p.half_centre);
   }
 }
 
@@ -60,10 +65,14 @@ ks_cpu_acts_fill(const ks_cpu_ctx *ctx, ks_cpu_acts *acts, const float *x, size_
 
   acts->x = x;
   acts->x_stride = x_stride;
-  for (size_t t = begin; t < end; t++)
+  for (size_t t = begin; t < end; t++) {
     ctx->packed->fill_acts(x + t * x_stride, n_in, fast ? acts->q + t * n_in : NULL,
                            fast ? acts->d + t * n_group : NULL, acts->sum + t * n_group,
                            acts->half_sum + 2 * t * n_group);
+    if (fast && ctx->packed->fill_centres != NULL)
+      ctx->packed->fill_centres(acts->q + t * n_in, n_in, acts->centre + t * n_group,
+                                acts->half_centre + 2 * t * n_group);
+  }
 }
 
 const ks_cpu_packed_fns *

@@ -82,6 +82,8 @@ acts_from(const ks_cpu_acts *acts, size_t t)
   if (acts->q != NULL) {
     part.q += t * acts->n_in;
     part.d += t * n_group;
+    part.centre += t * n_group;
+    part.half_centre += 2 * t * n_group;
   }
   return part;
 }
@@ -282,6 +284,7 @@ multiply_tiles(const ks_linear *l, const ks_packed_kernel *kernel, ks_packed_til
   const size_t tile_tok = l->ctx->packed->tile_tok;
   const size_t sums = kernel->group == KS_PACKED_GROUP ? 1 : 2; /* of a group */
   const float *sum = sums == 1 ? acts->sum : acts->half_sum;
+  const uint32_t *centre = sums == 1 ? acts->centre : acts->half_centre;
 
   for (size_t t = 0; t < n_tok; t += tile_tok) {
     size_t at = (t0 + t) * n_group + k / KS_PACKED_GROUP;
@@ -290,6 +293,7 @@ multiply_tiles(const ks_linear *l, const ks_packed_kernel *kernel, ks_packed_til
     tile->q = acts->q + (t0 + t) * acts->n_in + k;
     tile->d = acts->d + at;
     tile->sum = sum + at * sums;
+    tile->centre = centre + at * sums;
     tile->c = c + t * tile->c_stride;
     kernel->tile_fast(tile);
   }

@@ -27,6 +27,11 @@ typedef struct ks_cpu_acts {
   float *d;        /* [n_tok, n_in / 32] x = d * q; fast only */
   float *sum;      /* [n_tok, n_in / 32] sum of x (fast: d * sum of q) over each 32 */
   float *half_sum; /* [n_tok, n_in / 16] the same over each 16 */
+  /* Fast only: pairs of 16-bit numbers, the first for codes 0 and 1 of each four, the second for
+   * codes 2 and 3.  Sums of those codes over each 32, times -16, and over each 16, times -32: what
+   * products of codes of five and of six bits start from, so that they count from the middle and
+   * their sums fit into 16 bits. */
+  uint32_t *centre, *half_centre; /* [n_tok, n_in / 32], [n_tok, n_in / 16] */
 } ks_cpu_acts;
 
 /* Some strips of one weight times at most KS_MATMUL_FEW tokens (decoding). */
@@ -39,11 +44,11 @@ typedef struct ks_packed_job {
   size_t out_stride;
 } ks_packed_job;
 
-/* Codes of one strip, taken apart for products with many tokens in fast mode.  Value of element k
- * of row r = d[g][r] * code + m[g][r], g = k / group. */
+/* Codes of one strip, taken apart for products with many tokens in fast mode, as the tiles of the
+ * same table want them. */
 typedef struct ks_packed_panel {
   unsigned char *q; /* [n_k / 4, R, 4]; signed where codes_signed says so */
-  float *d, *m;     /* [n_k / group, R]; m is not written for types without offsets */
+  float *d, *m;     /* [n_k / group, R] scales and offsets */
 } ks_packed_panel;
 
 /* A tile of fast products: c[t, s * R + r] (+)= x[t] . row r of strip s, n_k elements. */
@@ -53,6 +58,7 @@ typedef struct ks_packed_tile {
   size_t n_k;                    /* multiple of 32 */
   const int8_t *q;               /* [n_tok, n_in] at column k of the first token */
   const float *d, *sum;          /* at group k / 32; sum: half_sum at k / 16 where group is 16 */
+  const uint32_t *centre;        /* at the same place as sum: half_centre where group is 16 */
   size_t n_in;                   /* of acts: strides of q, d and sum follow from it */
   size_t n_tok;                  /* 1 .. tile_tok */
   float *c;
@@ -63,7 +69,7 @@ typedef struct ks_packed_tile {
 /* What a type is to the kernels; NULL function = the type has no packed form. */
 typedef struct ks_packed_kernel {
   uint32_t group; /* 32, or 16: elements that share a scale of the weights */
-  bool codes_signed, has_offset;
+  bool codes_signed;
   void (*rows_exact)(const ks_packed_job *job);
   void (*rows_fast)(const ks_packed_job *job);
   /* n_k elements (whole blocks) from strip on, which points at a block. */
@@ -82,6 +88,8 @@ typedef struct ks_cpu_packed_fns {
    * a group below 1e-30.  A group with infinities or NaN has a d that is not finite and any codes,
    * so that what comes of it is no number, as in exact mode. */
   void (*fill_acts)(const float *x, size_t n_in, int8_t *q, float *d, float *sum, float *half_sum);
+  /* The centres of one token from its codes; NULL where tiles need none. */
+  void (*fill_centres)(const int8_t *q, size_t n_in, uint32_t *centre, uint32_t *half_centre);
 } ks_cpu_packed_fns;
 
 /* Elements and bytes of one row's share of a block; 0 bytes when the type has no packed form. */

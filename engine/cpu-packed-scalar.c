@@ -452,10 +452,9 @@ KERNELS(q6_k, KS_DTYPE_Q6_K)
 KERNELS(iq4_nl, KS_DTYPE_IQ4_NL)
 KERNELS(iq4_xs, KS_DTYPE_IQ4_XS)
 
-#define ENTRY(name, n_group, offset, tile)                                                         \
+#define ENTRY(name, n_group, tile)                                                                 \
   {                                                                                                \
-    n_group, true, offset, name##_rows_exact, name##_rows_fast, name##_fill_exact,                 \
-        name##_fill_fast, tile                                                                     \
+    n_group, true, name##_rows_exact, name##_rows_fast, name##_fill_exact, name##_fill_fast, tile  \
   }
 
 const ks_cpu_packed_fns ks_cpu_packed_scalar = {
@@ -464,18 +463,18 @@ const ks_cpu_packed_fns ks_cpu_packed_scalar = {
     .tile_tok = TILE_TOK,
     .kernels =
         {
-            [KS_DTYPE_Q4_0] = ENTRY(q4_0, 32, false, tile_groups),
-            [KS_DTYPE_Q4_1] = ENTRY(q4_1, 32, true, tile_groups),
-            [KS_DTYPE_Q5_0] = ENTRY(q5_0, 32, false, tile_groups),
-            [KS_DTYPE_Q5_1] = ENTRY(q5_1, 32, true, tile_groups),
-            [KS_DTYPE_Q8_0] = ENTRY(q8_0, 32, false, tile_groups),
-            [KS_DTYPE_Q2_K] = ENTRY(q2_k, 16, true, tile_halves),
-            [KS_DTYPE_Q3_K] = ENTRY(q3_k, 16, false, tile_halves),
-            [KS_DTYPE_Q4_K] = ENTRY(q4_k, 32, true, tile_groups),
-            [KS_DTYPE_Q5_K] = ENTRY(q5_k, 32, true, tile_groups),
-            [KS_DTYPE_Q6_K] = ENTRY(q6_k, 16, false, tile_halves),
-            [KS_DTYPE_IQ4_NL] = ENTRY(iq4_nl, 32, false, tile_groups),
-            [KS_DTYPE_IQ4_XS] = ENTRY(iq4_xs, 32, false, tile_groups),
+            [KS_DTYPE_Q4_0] = ENTRY(q4_0, 32, tile_groups),
+            [KS_DTYPE_Q4_1] = ENTRY(q4_1, 32, tile_groups),
+            [KS_DTYPE_Q5_0] = ENTRY(q5_0, 32, tile_groups),
+            [KS_DTYPE_Q5_1] = ENTRY(q5_1, 32, tile_groups),
+            [KS_DTYPE_Q8_0] = ENTRY(q8_0, 32, tile_groups),
+            [KS_DTYPE_Q2_K] = ENTRY(q2_k, 16, tile_halves),
+            [KS_DTYPE_Q3_K] = ENTRY(q3_k, 16, tile_halves),
+            [KS_DTYPE_Q4_K] = ENTRY(q4_k, 32, tile_groups),
+            [KS_DTYPE_Q5_K] = ENTRY(q5_k, 32, tile_groups),
+            [KS_DTYPE_Q6_K] = ENTRY(q6_k, 16, tile_halves),
+            [KS_DTYPE_IQ4_NL] = ENTRY(iq4_nl, 32, tile_groups),
+            [KS_DTYPE_IQ4_XS] = ENTRY(iq4_xs, 32, tile_groups),
         },
     .fill_acts = fill_acts,
 };

@@ -207,9 +207,13 @@ make_acts(bench *b, bool fast, size_t n_in)
   a->n_in = n_in;
   a->x = b->x;
   a->x_stride = n_in;
-  for (size_t t = 0; t < N_TOK; t++)
+  for (size_t t = 0; t < N_TOK; t++) {
     b->fns->fill_acts(b->x + t * n_in, n_in, fast ? a->q + t * n_in : NULL, a->d + t * n_in / 32,
                       a->sum + t * n_in / 32, a->half_sum + t * n_in / 16);
+    if (fast && b->fns->fill_centres != NULL)
+      b->fns->fill_centres(a->q + t * n_in, n_in, a->centre + t * n_in / 32,
+                           a->half_centre + t * n_in / 16);
+  }
 }
 
 static void
@@ -270,6 +274,8 @@ tile_member(void *user, uint32_t member, uint32_t n_member)
       tile.q = b->acts.q + t * n_in;
       tile.d = b->acts.d + t * n_in / 32;
       tile.sum = group == 16 ? b->acts.half_sum + t * n_in / 16 : b->acts.sum + t * n_in / 32;
+      tile.centre =
+          group == 16 ? b->acts.half_centre + t * n_in / 16 : b->acts.centre + t * n_in / 32;
       tile.c = b->out + (size_t)member * N_TOK * TILE_ROWS + t * TILE_ROWS + r;
       kernel->tile_fast(&tile);
     }
@@ -310,8 +316,11 @@ setup(bench *b)
   b->acts.d = calloc(n_group, sizeof(float));
   b->acts.sum = calloc(n_group, sizeof(float));
   b->acts.half_sum = calloc(2 * n_group, sizeof(float));
+  b->acts.centre = calloc(n_group, sizeof(uint32_t));
+  b->acts.half_centre = calloc(2 * n_group, sizeof(uint32_t));
   if (b->weights == NULL || b->x == NULL || b->out == NULL || b->scratch == NULL ||
-      b->acts.q == NULL || b->acts.d == NULL || b->acts.sum == NULL || b->acts.half_sum == NULL)
+      b->acts.q == NULL || b->acts.d == NULL || b->acts.sum == NULL || b->acts.half_sum == NULL ||
+      b->acts.centre == NULL || b->acts.half_centre == NULL)
     return false;
   (void)madvise(b->weights, WEIGHT_BYTES, MADV_HUGEPAGE);
   /* Bytes that are ordinary numbers in every type: infinities and denormals would cost time. */
@@ -333,6 +342,8 @@ teardown(bench *b)
   free(b->acts.d);
   free(b->acts.sum);
   free(b->acts.half_sum);
+  free(b->acts.centre);
+  free(b->acts.half_centre);
 }
 
 int

@@ -43,6 +43,7 @@ typedef struct fixture {
   ks_cpu_acts acts;
   int8_t q[MAX_TOK * MAX_IN];
   float d[MAX_TOK * MAX_IN / 32], sum[MAX_TOK * MAX_IN / 32], half_sum[MAX_TOK * MAX_IN / 16];
+  uint32_t centre[MAX_TOK * MAX_IN / 32], half_centre[MAX_TOK * MAX_IN / 16];
   float out[MAX_TOK * (MAX_OUT + 16)];
 } fixture;
 
@@ -144,11 +145,17 @@ make_acts(size_t n_tok, bool fast)
                          .q = fast ? f.q : NULL,
                          .d = fast ? f.d : NULL,
                          .sum = f.sum,
-                         .half_sum = f.half_sum};
-  for (size_t t = 0; t < n_tok; t++)
+                         .half_sum = f.half_sum,
+                         .centre = f.centre,
+                         .half_centre = f.half_centre};
+  for (size_t t = 0; t < n_tok; t++) {
     f.fns->fill_acts(f.x + t * f.n_in, f.n_in, fast ? f.q + t * f.n_in : NULL,
                      fast ? f.d + t * f.n_in / 32 : NULL, f.sum + t * f.n_in / 32,
                      f.half_sum + t * f.n_in / 16);
+    if (fast && f.fns->fill_centres != NULL)
+      f.fns->fill_centres(f.q + t * f.n_in, f.n_in, f.centre + t * f.n_in / 32,
+                          f.half_centre + t * f.n_in / 16);
+  }
 }
 
 /* Activation k of a token as the kernels see it. */
@@ -331,6 +338,7 @@ run_tile(size_t n_strip, size_t n_tok, size_t k, size_t n_k, size_t c_stride, bo
                          .q = f.q + k,
                          .d = f.d + k / 32,
                          .sum = group == 16 ? f.half_sum + k / 16 : f.sum + k / 32,
+                         .centre = group == 16 ? f.half_centre + k / 16 : f.centre + k / 32,
                          .n_in = f.n_in,
                          .n_tok = n_tok,
                          .c = f.out,

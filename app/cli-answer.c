@@ -8,6 +8,7 @@
 #include "app/ks-error.h"
 #include "app/ks-folder-scan.h"
 
+#include <glib/gstdio.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -317,12 +318,24 @@ cli_talk_attach_image (CliTalk *talk, const char *path, GError **error)
   return cli_live_look (talk, full, error);
 }
 
+static void
+tell_beyond (guint n_file)
+{
+  g_autofree char *text =
+      g_strdup_printf ("%u more files are left out: a message takes at most %u files of a folder, "
+                       "send the rest in another one",
+                       n_file, MAX_FOLDER_FILES);
+
+  if (n_file > 0)
+    cli_print_notice (text);
+}
+
 /* A verdict on each file; none taken is an error. */
 static gboolean
 attach_folder (CliTalk *talk, const char *path, GError **error)
 {
   g_autoptr (GPtrArray) files = ks_folder_scan (path, MAX_FOLDER_FILES, NULL, error);
-  guint n_taken = 0;
+  guint n_taken = 0, n_beyond = 0;
 
   for (guint i = 0; files != NULL && i < files->len; i++) {
     const KsFolderFile *file = g_ptr_array_index (files, i);
@@ -332,6 +345,9 @@ attach_folder (CliTalk *talk, const char *path, GError **error)
     gboolean taken = file->refused == NULL && cli_talk_attach (talk, file->path, &local);
 
     n_taken += taken;
+    n_beyond += file->is_beyond;
+    if (file->is_beyond)
+      continue;
     if (local != NULL && ks_error_is_cancelled (local)) {
       g_propagate_error (error, g_steal_pointer (&local));
       return FALSE;
@@ -341,9 +357,21 @@ attach_folder (CliTalk *talk, const char *path, GError **error)
                                        local != NULL ? local->message : file->refused);
     cli_print_notice (verdict);
   }
+  tell_beyond (n_beyond);
   if (files != NULL && n_taken == 0)
     g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED, "no file of %s could be attached", path);
   return n_taken > 0;
+}
+
+/* An empty file is attached, so that the model may be asked about it. */
+static void
+tell_empty (const char *path)
+{
+  g_autofree char *name = g_filename_display_basename (path);
+  GStatBuf st;
+
+  if (g_stat (path, &st) == 0 && S_ISREG (st.st_mode) && st.st_size == 0)
+    cli_print_file_notice (name, "it is empty");
 }
 
 gboolean
@@ -353,7 +381,7 @@ cli_talk_attach (CliTalk *talk, const char *path, GError **error)
 
   if (g_file_test (full, G_FILE_TEST_IS_DIR))
     return attach_folder (talk, full, error);
-
+  tell_empty (full);
   if (talk->session != NULL)
     return cli_session_attach (talk->session, full, error);
   return cli_live_attach (talk, full, error);

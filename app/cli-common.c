@@ -148,6 +148,14 @@ cli_print_notice (const char *text)
 }
 
 void
+cli_print_file_notice (const char *name, const char *text)
+{
+  g_autofree char *line = g_strdup_printf ("%s: %s", name, text);
+
+  cli_print_notice (line);
+}
+
+void
 cli_tell_sound (const char *name)
 {
   g_autofree char *text =

@@ -63,6 +63,8 @@ int cli_finish_output (int code);
 /* "keepsake-cli: TEXT" to standard error, control characters replaced. */
 void cli_print_error (const char *format, ...) G_GNUC_PRINTF (1, 2);
 void cli_print_notice (const char *text);
+/* The same about one file. */
+void cli_print_file_notice (const char *name, const char *text);
 /* That nobody hears a video's sound. */
 void cli_tell_sound (const char *name);
 /* Prints the error and gives the exit code that belongs to it. */

@@ -52,9 +52,11 @@ cli_talk_print_facts (CliTalk *talk)
     g_autofree char *eyes = cli_format_bytes (stats->eyes_bytes);
     g_autofree char *pixels = cli_format_bytes (stats->pixel_peak_bytes);
 
-    eyes_text = g_strdup_printf (", eyes %s (%u pictures read, %u encoded; beside the target their "
-                                 "pixels, %s at most)",
-                                 eyes, stats->kv.n_picture, stats->pictures.n_encoded, pixels);
+    eyes_text =
+        g_strdup_printf (", eyes %s (%u picture%s read, %u encoded; beside the target their "
+                         "pixels, %s at most)",
+                         eyes, stats->kv.n_picture, stats->kv.n_picture == 1 ? "" : "s",
+                         stats->pictures.n_encoded, pixels);
   }
   fflush (stdout);
   fprintf (

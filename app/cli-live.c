@@ -22,7 +22,7 @@ watch (CliTalk *talk, const KsPicture *whole, GError **error)
   if (frames == NULL)
     return FALSE;
   if (facts->warning != NULL)
-    cli_print_notice (facts->warning);
+    cli_print_file_notice (whole->name, facts->warning);
   if (facts->has_sound)
     cli_tell_sound (whole->name);
   talk->n_video++;
@@ -48,7 +48,7 @@ look (CliTalk *talk, const char *path, const KsMediaResult *result, GError **err
   if (result->kind == KS_MEDIA_VIDEO)
     return watch (talk, picture, error);
   if (result->warning != NULL)
-    cli_print_notice (result->warning);
+    cli_print_file_notice (picture->name, result->warning);
   ks_conversation_add_picture (talk->conversation, g_steal_pointer (&picture));
   return TRUE;
 }
@@ -115,7 +115,7 @@ tell_pages (const CliTalk *talk, const char *name, const KsMediaResult *result)
   g_autofree char *notice = NULL;
 
   if (result->warning != NULL)
-    cli_print_notice (result->warning);
+    cli_print_file_notice (name, result->warning);
   if (result->n_pages_without_text == 0)
     return;
   notice = g_strdup_printf (

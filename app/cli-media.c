@@ -168,8 +168,13 @@ cli_load_document (const char *path, char **password, GError **error)
     if (result == NULL && wants_password (local))
       cli_print_notice ("That is not the password.");
   }
-  if (local != NULL)
+  if (g_error_matches (local, KS_MEDIA_ERROR, KS_MEDIA_ERROR_PASSWORD)) {
+    g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_PASSWORD,
+                 "%s is encrypted: give its password with --password", name);
+    g_error_free (local);
+  } else if (local != NULL) {
     g_propagate_error (error, local);
+  }
   return result;
 }
 

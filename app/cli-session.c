@@ -522,7 +522,8 @@ cli_session_attach (CliSession *self, const char *path, GError **error)
   }
   if (ks_pending_attachment_get_state (pending) == KS_PENDING_READY) {
     if (ks_pending_attachment_get_warning (pending) != NULL)
-      cli_print_notice (ks_pending_attachment_get_warning (pending));
+      cli_print_file_notice (ks_pending_attachment_get_name (pending),
+                             ks_pending_attachment_get_warning (pending));
     if (ks_pending_attachment_is_seen (pending) && ks_pending_attachment_has_sound (pending))
       cli_tell_sound (ks_pending_attachment_get_name (pending));
     return TRUE;

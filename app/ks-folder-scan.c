@@ -10,6 +10,7 @@
 
 #define MAX_DEPTH 16u
 #define MAX_ENTRIES 20000u
+#define TOO_MANY "there are too many files: send the rest in another message"
 
 typedef struct {
   GPtrArray *files; /* of KsFolderFile */
@@ -65,6 +66,7 @@ add_file (Scan *scan, const char *path, const char *name, const char *refused)
   file->path = g_strdup (path);
   file->name = g_filename_display_name (name);
   file->refused = g_strdup (refused);
+  file->is_beyond = g_strcmp0 (refused, TOO_MANY) == 0;
   scan->n_taken += refused == NULL;
   g_ptr_array_add (scan->files, file);
 }
@@ -84,7 +86,7 @@ judge (const Scan *scan, const Entry *entry)
   if ((guint64)entry->st.st_size > KS_ATTACH_MAX_BYTES)
     return "it is larger than 1 GiB: attach a part of it";
   if (scan->n_taken >= scan->max_files)
-    return "there are too many files: send the rest in another message";
+    return TOO_MANY;
   return NULL;
 }
 

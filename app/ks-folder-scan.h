@@ -10,8 +10,9 @@ G_BEGIN_DECLS
 
 typedef struct {
   char *path;
-  char *name;    /* below the folder, for display: "letters/may.odt" */
-  char *refused; /* why it is not taken, a sentence; NULL = to be read */
+  char *name;         /* below the folder, for display: "letters/may.odt" */
+  char *refused;      /* why it is not taken, a sentence; NULL = to be read */
+  gboolean is_beyond; /* refused because max_files came before it */
 } KsFolderFile;
 
 void ks_folder_file_free (KsFolderFile *file); /* NULL is allowed */

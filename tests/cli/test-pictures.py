@@ -169,7 +169,7 @@ def what_is_changed_in_a_picture_is_told():
     """A picture that ends early, without a session as well."""
     path = write("cut.png", open(case("qwen3-vl", "img0.png"), "rb").read()[:-600])
     code, _, err = run("ask", *options("qwen3-vl"), "--max-tokens", "2", "--image", path, "?")
-    expect("ends early" in err, f"{code} {err}")
+    expect("note: cut.png: the picture ends early" in err, f"{code} {err}")
 
 
 @check

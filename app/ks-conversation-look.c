@@ -143,8 +143,8 @@ refuse_target (KsConversationCore *core, KsEngineJob *job, GError **error)
                           KS_BUDGET_DOWN, needed);
   if (largest != NULL)
     g_set_error (error, KS_ENGINE_ERROR, KS_ERR_BUDGET,
-                 "%s does not fit a memory target of %s: set at least %s, or a smaller largest "
-                 "size for pictures",
+                 "%s does not fit a memory target of %s: set at least %s, or lower the largest "
+                 "size of pictures",
                  largest, asked, needed);
   else
     g_set_error (error, KS_ENGINE_ERROR, KS_ERR_BUDGET,

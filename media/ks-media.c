@@ -69,7 +69,7 @@ format_warnings (guint32 warnings, const char *lost)
   if (warnings & KS_WIRE_WARN_VIDEO_CUT)
     add_warning (all, "the video ends early");
   if (warnings & KS_WIRE_WARN_FEWER)
-    add_warning (all, "there are more frames to take than the limit allows");
+    add_warning (all, "there are more frames to take than the limit allows: fewer are taken");
   if (warnings & KS_WIRE_WARN_PARTS)
     add_warning (all, "some parts of the document are damaged and could not be read");
   if (lost != NULL)

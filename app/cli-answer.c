@@ -8,7 +8,6 @@
 #include "app/ks-error.h"
 #include "app/ks-folder-scan.h"
 
-#include <glib/gstdio.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -363,17 +362,6 @@ attach_folder (CliTalk *talk, const char *path, GError **error)
   return n_taken > 0;
 }
 
-/* An empty file is attached, so that the model may be asked about it. */
-static void
-tell_empty (const char *path)
-{
-  g_autofree char *name = g_filename_display_basename (path);
-  GStatBuf st;
-
-  if (g_stat (path, &st) == 0 && S_ISREG (st.st_mode) && st.st_size == 0)
-    cli_print_file_notice (name, "it is empty");
-}
-
 gboolean
 cli_talk_attach (CliTalk *talk, const char *path, GError **error)
 {
@@ -381,7 +369,7 @@ cli_talk_attach (CliTalk *talk, const char *path, GError **error)
 
   if (g_file_test (full, G_FILE_TEST_IS_DIR))
     return attach_folder (talk, full, error);
-  tell_empty (full);
+
   if (talk->session != NULL)
     return cli_session_attach (talk->session, full, error);
   return cli_live_attach (talk, full, error);

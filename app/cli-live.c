@@ -152,17 +152,10 @@ gboolean
 cli_live_attach (CliTalk *talk, const char *path, GError **error)
 {
   g_autofree char *name = g_filename_display_basename (path);
-  g_autoptr (GError) local = NULL;
-  g_autoptr (KsMediaResult) result = cli_load_document (path, &talk->password, &local);
+  g_autoptr (KsMediaResult) result = cli_load_document (path, &talk->password, error);
 
-  if (g_error_matches (local, KS_MEDIA_ERROR, KS_MEDIA_ERROR_EMPTY)) {
-    ks_conversation_add_document (talk->conversation, name, "");
-    return TRUE;
-  }
-  if (result == NULL) {
-    g_propagate_error (error, g_steal_pointer (&local));
+  if (result == NULL)
     return FALSE;
-  }
   if (result->text == NULL && talk->eyes.sees)
     return look (talk, path, result, error);
   if (result->text == NULL) {

@@ -76,7 +76,7 @@ def other_programs(args):
     time.sleep(3)
     idle = side.cpu_seconds() - cpu
     programs = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(os.cpu_count())]
-    speeds, costs, lates, shares = ([], []), ([], []), ([], []), []
+    speeds, costs, delays, shares = ([], []), ([], []), ([], []), []
     try:
         for _ in range(ROUNDS):
             for beside in (0, 1):
@@ -85,7 +85,7 @@ def other_programs(args):
                 frames, before, begin = Frames(), busy_seconds(programs), time.monotonic()
                 frames.start()
                 speed, cost = decode(side)
-                lates[beside].append(frames.end())
+                delays[beside].append(frames.end())
                 speeds[beside].append(speed)
                 costs[beside].append(cost)
                 if beside:
@@ -97,7 +97,7 @@ def other_programs(args):
             program.wait()
     side.close()
     for beside, name in ((0, "alone"), (1, f"beside {os.cpu_count()} busy programs")):
-        late = [statistics.median(x) for x in zip(*lates[beside])]
+        late = [statistics.median(x) for x in zip(*delays[beside])]
         print(f"{name}: {statistics.median(speeds[beside]):.1f} tokens/s, {statistics.median(costs[beside]):.2f} ms of "
               f"processors a token; a frame is {late[0]:.2f} ms late (median), {late[1]:.2f} ms (99th of 100)")
     print(f"the busy programs get {statistics.median(shares) * 100:.0f} % of all processors (nice 0 beside nice 5: 75 "

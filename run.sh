@@ -57,7 +57,8 @@ build() {
     free_kib=$(df -Pk "$ROOT" | awk 'NR == 2 { print $4 }')
     ((free_kib > 200 * 1024)) ||
       fail "Not enough space in $ROOT: 200 MiB needed for building, $((free_kib / 1024)) MiB free."
-    say 'Building Keepsake (once; later starts rebuild only what changed) ...'
+    say 'Building Keepsake, some minutes (once; later starts rebuild only what changed) ...'
+    [[ -t 2 ]] || say "What it does stands in $BUILD.log."
   fi
   build_step "$ROOT/packaging/build.sh" "$BUILD" --buildtype=release -Dtests=false ||
     fail 'Building failed; the reason stands above.'

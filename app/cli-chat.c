@@ -275,6 +275,8 @@ run_line (Chat *chat, const char *line)
     chat->quit = TRUE;
   else if (g_str_equal (word, "/help"))
     fputs (commands_help, stderr);
+  else if ((g_str_equal (word, "/attach") || g_str_equal (word, "/image")) && rest[0] == '\0')
+    cli_print_error ("name a file: %s FILE", word);
   else if (g_str_equal (word, "/attach") || g_str_equal (word, "/image"))
     attach (chat, rest, g_str_equal (word, "/image"));
   else

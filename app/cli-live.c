@@ -159,7 +159,11 @@ cli_live_attach (CliTalk *talk, const char *path, GError **error)
   if (result->text == NULL && talk->eyes.sees)
     return look (talk, path, result, error);
   if (result->text == NULL) {
-    cli_set_not_text (error, name, result);
+    g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_NOT_TEXT,
+                 "%s is a %s, and this model has no eyes: give the vision model that belongs to it "
+                 "with --mmproj FILE, or another model (with --session new --ocr the words in a "
+                 "picture are read as text)",
+                 name, result->kind == KS_MEDIA_VIDEO ? "video" : "picture");
     return FALSE;
   }
   if (result->n_text > KS_MEDIA_MAX_TEXT_BYTES - talk->n_attached) {

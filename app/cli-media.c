@@ -14,7 +14,7 @@ void
 cli_set_not_text (GError **error, const char *name, const KsMediaResult *result)
 {
   g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_NOT_TEXT,
-               "%s is a %s, not text: attach a text file or a PDF", name,
+               "%s is a %s, not text: give a text file or a document", name,
                result->kind == KS_MEDIA_VIDEO ? "video" : "picture");
 }
 
@@ -70,6 +70,8 @@ cli_load_text_bytes (const char *name, const void *data, gsize n, GError **error
   GError *local = NULL;
   KsMediaResult *result;
 
+  if (n == 0)
+    return g_strdup ("");
   if (n <= KS_MEDIA_MAX_TEXT_BYTES && is_plain (data, n))
     return g_strndup (data, n);
   result = ks_media_load_bytes (bytes, &options, NULL, &local);

@@ -42,6 +42,7 @@ def wrong_options_end_with_2():
     expect_failure(2, ["inspect", "tokens", "--model", MODEL, "--ids", "999999"], "999999")
     expect(run()[0] == 2, "no command")
     expect_failure(2, ["ask", "--model", MODEL], "empty", stdin=b"  \n")
+    expect_failure(2, ["ask", "--model", MODEL], "empty", stdin=b"")
 
 
 @check

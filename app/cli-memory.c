@@ -258,8 +258,9 @@ print_all (const Memory *memory, const KsMemoryStats *stats, GError **error)
   g_autofree char *budget = cli_format_bytes (stats->kv.kv_budget_bytes);
   g_autofree char *total = cli_format_bytes (ks_memory_stats_get_total_bytes (stats));
   g_autofree char *pixels = cli_format_bytes (stats->pixel_peak_bytes);
+  g_autofree char *seen = cli_format_count (stats->kv.seen);
 
-  printf ("%s: %u tokens read, %.1f %% of their entries kept\n", title, stats->kv.seen,
+  printf ("%s: %s tokens read, %.1f %% of their entries kept\n", title, seen,
           100 * get_share (stats, stats->kv.n_entries, stats->kv.seen));
   printf ("keys and values %s of %s, everything %s; pictures: %u encoded, %u found again, beside "
           "that %s of pixels at most\n",

@@ -238,7 +238,7 @@ run (char **args, const char *arguments, const char *summary, const char *help,
   if (request->all)
     n_least = n_most = 0;
   if (n < n_least || n > n_most)
-    return cli_usage ("%s %s takes %s: see its --help", rest[0], request->all ? "--all" : "",
+    return cli_usage ("%s%s takes %s: see its --help", rest[0], request->all ? " --all" : "",
                       n_most == 0 ? "no arguments" : arguments);
   if (request->limit < 0)
     return cli_usage ("--limit must be at least 0, not %d", request->limit);

@@ -440,6 +440,18 @@ tell_default_budget (KsEngineSetup *setup, const KsEngineOptions *options)
                 mib, setup->plan.entries_per_stream, n_ctx));
 }
 
+static void
+tell_fastv (KsEngineSetup *setup)
+{
+  guint n_layer = ks_model_get_shape (setup->model)->n_layer;
+
+  if (setup->fastv.layer >= n_layer)
+    g_ptr_array_add (setup->notices,
+                     g_strdup_printf ("FastV from layer %u on has no effect: this model has %u "
+                                      "layers.",
+                                      setup->fastv.layer, n_layer));
+}
+
 KsEngineSetup *
 ks_engine_setup_new (const KsEngineOptions *options, GError **error)
 {
@@ -457,6 +469,7 @@ ks_engine_setup_new (const KsEngineOptions *options, GError **error)
     return NULL;
   open_kept (setup, options);
   tell_template (setup);
+  tell_fastv (setup);
   tell_default_budget (setup, options);
   return g_steal_pointer (&setup);
 }

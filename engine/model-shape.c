@@ -131,6 +131,10 @@ read_arch(ks_model *m, ks_error *err)
   for (size_t i = 0; i < sizeof archs / sizeof archs[0] && a == NULL; i++)
     if (ks_gguf_str_equal(s, archs[i].name))
       a = &archs[i];
+  if (a == NULL && ks_gguf_str_equal(s, "clip"))
+    return ks_fail(err, KS_ERR_UNSUPPORTED,
+                   "this is the vision part of a model (mmproj): give the language model, and this "
+                   "file with --mmproj");
   if (a == NULL)
     return ks_fail(err, KS_ERR_UNSUPPORTED,
                    "the architecture \"%.*s\" is not supported; supported are llama, qwen2, qwen3, "

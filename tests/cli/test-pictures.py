@@ -165,6 +165,14 @@ def frames_of_a_video_are_taken_as_asked_for():
 
 
 @check
+def what_has_no_effect_or_is_the_wrong_file_is_told():
+    path = case("idefics3", "img0.png")
+    _, _, err = run("ask", *options("idefics3"), "--max-tokens", "2", "--image", path, "--fastv", "99,0.5", "?")
+    expect("note: FastV from layer 99 on has no effect: this model has" in err, err)
+    expect_failure(4, ("ask", "--model", case("idefics3", "mmproj.gguf"), "?"), "vision part of a model", "--mmproj")
+
+
+@check
 def what_is_changed_in_a_picture_is_told():
     """A picture that ends early, without a session as well."""
     path = write("cut.png", open(case("qwen3-vl", "img0.png"), "rb").read()[:-600])

@@ -193,8 +193,13 @@ describe_again (KsChat *self, KsPendingAttachment *pending)
 void
 ks_chat_count_attachments (KsChat *self)
 {
-  for (guint i = 0; i < get_n_pending (self); i++)
+  for (guint i = 0; i < get_n_pending (self); i++) {
+    KsAttachment *attachment = ks_pending_attachment_get_attachment (peek_pending (self, i));
+
     describe_again (self, peek_pending (self, i));
+    if (attachment != NULL && ks_attachment_get_kind (attachment) == KS_ATTACHMENT_IMAGE)
+      ks_chat_tell_blind (self);
+  }
 }
 
 /* --- loading --- */
@@ -232,7 +237,9 @@ fits_message (KsChat *self, KsPendingAttachment *added)
 void
 ks_chat_tell_blind (KsChat *self)
 {
-  if (self->told_blind || ks_library_can_see (self->library))
+  /* Until a model is there, nobody knows: the attachments are counted again when it is. */
+  if (self->told_blind || self->library->model_state != KS_MODEL_READY ||
+      ks_library_can_see (self->library))
     return;
   self->told_blind = TRUE;
   ks_chat_emit_notice (self, KS_EYES_BLIND_NOTICE);

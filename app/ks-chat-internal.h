@@ -172,7 +172,8 @@ const char *ks_chat_check_attachments (KsChat *self);
 /* The model is there, or another one: tokens are counted anew. */
 void ks_chat_count_attachments (KsChat *self);
 void ks_chat_cancel_attachments (KsChat *self);
-/* There are pictures: once for each chat, that the model does not see them. */
+/* There are pictures: once for each chat, that the model does not see them; nothing before it is
+ * loaded. */
 void ks_chat_tell_blind (KsChat *self);
 
 G_END_DECLS

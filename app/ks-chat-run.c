@@ -467,6 +467,8 @@ prepare (KsChat *self)
   texts->eyes = self->library->eyes;
   if (self->run.kind != KS_RUN_CONTINUE)
     texts->asked = make_asked (self);
+  if (texts->asked != NULL && ks_turn_source_has_pictures (texts->asked))
+    ks_chat_tell_blind (self); /* sent before the model was there */
   self->run.pins = texts->asked != NULL ? texts->asked->pins : 0;
   if (!holds_exactly (self, sources)) {
     texts->sources = g_steal_pointer (&sources);

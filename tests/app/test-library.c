@@ -333,16 +333,81 @@ test_unlock (LibraryFixture *f, gconstpointer data)
   fixture_let_go (f, chat);
 }
 
+#define TINY_PNG                                                                                   \
+  "iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAIAAAB7QOjdAAAAD0lEQVR4nGP4z8DA8J8BAAf/"                       \
+  "Af8Bf4mnAAAAAElFTkSuQmCC"
+
+static GBytes *
+make_png (void)
+{
+  gsize n = 0;
+  guchar *raw = g_base64_decode (TINY_PNG, &n);
+
+  return g_bytes_new_take (raw, n);
+}
+
+static gboolean
+spin_cb (gpointer data)
+{
+  return G_SOURCE_CONTINUE;
+}
+
+/* As the window opens it: the model is loaded when nothing else is to do. */
+static void
+open_with_model (LibraryFixture *f, const char *model)
+{
+  g_autofree char *path = g_build_filename (g_getenv ("KS_TEST_CASES"), model, "model.gguf", NULL);
+
+  fixture_close (f);
+  g_string_truncate (f->notices, 0);
+  ks_settings_set_model (f->settings, path);
+  f->library = ks_library_new (f->settings, f->dir);
+}
+
+/* Whether a picture is seen is told when the model is there, not before: a model with eyes is never
+ * called blind, a blind one is once, whether the picture still waits or was sent meanwhile. */
+static void
+test_picture_early (LibraryFixture *f, gconstpointer data)
+{
+  static const struct {
+    const char *model;
+    gboolean sends, sees;
+  } cases[] = {{"idefics3", FALSE, TRUE}, {"llama", FALSE, FALSE}, {"llama", TRUE, FALSE}};
+
+  for (gsize i = 0; i < G_N_ELEMENTS (cases); i++) {
+    g_autoptr (GBytes) png = make_png ();
+    guint spin = g_idle_add_full (G_PRIORITY_DEFAULT, spin_cb, NULL, NULL);
+    const char *notice;
+    KsChat *chat;
+
+    open_with_model (f, cases[i].model);
+    chat = fixture_open_chat (f, NULL, 4);
+    ks_chat_attach_bytes (chat, "photo.png", png);
+    WAIT_UNTIL (ks_pending_attachment_get_state (get_pending (chat, 0)) == KS_PENDING_READY);
+    if (cases[i].sends)
+      fixture_send (chat, "what is it?");
+    g_assert_cmpint (ks_library_get_model_state (f->library), ==, KS_MODEL_LOADING);
+    g_assert_null (strstr (f->notices->str, "cannot see"));
+    g_source_remove (spin);
+    WAIT_UNTIL (ks_library_get_model_state (f->library) == KS_MODEL_READY &&
+                !ks_chat_is_busy (chat));
+    g_assert_true (ks_library_can_see (f->library) == cases[i].sees);
+    if (cases[i].sees)
+      WAIT_UNTIL (ks_pending_attachment_is_seen (get_pending (chat, 0)));
+    notice = strstr (f->notices->str, "cannot see");
+    g_assert_true ((notice == NULL) == cases[i].sees);
+    g_assert_true (notice == NULL || strstr (notice + 1, "cannot see") == NULL);
+    fixture_let_go (f, chat);
+  }
+  ks_settings_set_model (f->settings, NULL);
+}
+
 /* A picture is stored and shown; that the model cannot see it is said once, and to the model. */
 static void
 test_picture (LibraryFixture *f, gconstpointer data)
 {
-  static const char png[] = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAIAAAB7QOjdAAAAD0lEQVR4nGP4"
-                            "z8DA8J8BAAf/Af8Bf4mnAAAAAElFTkSuQmCC";
   KsChat *chat = fixture_open_chat (f, NULL, 4);
-  gsize n = 0;
-  g_autofree guchar *raw = g_base64_decode (png, &n);
-  g_autoptr (GBytes) bytes = g_bytes_new (raw, n);
+  g_autoptr (GBytes) bytes = make_png ();
   g_autoptr (KsMessage) message = NULL;
   g_autoptr (KsAttachment) attachment = NULL;
   g_autoptr (GAsyncResult) result = NULL, again = NULL;
@@ -350,6 +415,7 @@ test_picture (LibraryFixture *f, gconstpointer data)
   g_autoptr (GError) error = NULL;
   const char *notice;
 
+  WAIT_UNTIL (ks_library_get_model_state (f->library) == KS_MODEL_READY);
   for (guint i = 0; i < 2; i++) {
     ks_chat_attach_bytes (chat, "photo.png", bytes);
     WAIT_UNTIL (ks_pending_attachment_get_state (get_pending (chat, i)) != KS_PENDING_LOADING);
@@ -560,6 +626,7 @@ main (int argc, char **argv)
   ADD ("attach-nothing", test_attach_nothing);
   ADD ("unlock", test_unlock);
   ADD ("picture", test_picture);
+  ADD ("picture-early", test_picture_early);
   ADD ("swap", test_swap);
   ADD ("early", test_early);
   ADD ("close-early", test_close_early);

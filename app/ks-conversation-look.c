@@ -32,6 +32,7 @@ tell (Looking *looking, guint n_done, guint n_total)
   if (now_us - looking->told_us < TELL_US)
     return;
   looking->told_us = now_us;
+  ks_core_publish (looking->core); /* its scratch grows */
   ks_engine_job_emit_looking (looking->job, looking->picture->name, n_done, n_total);
 }
 
@@ -235,6 +236,7 @@ encode (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const KsPi
     embeds = ks_sight_encode (sight, picture, &rgb, &plan, &hooks, error);
   end_looking (&looking);
   ks_picture_rgb_clear (&rgb);
+  ks_core_publish (core); /* done, stopped or failed: its scratch is free again */
   /* What the device grew for the tower's operations stays: keys and values make room for it. */
   total_bytes = core->setup->request.total_bytes;
   if (embeds != NULL && total_bytes > 0 &&

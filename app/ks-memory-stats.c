@@ -36,6 +36,7 @@ ks_memory_stats_new (ks_timeline *timeline, ks_policy policy, KsSight *sight, GP
     stats->eyes_room_bytes = ks_sight_get_device_bytes (sight);
     stats->eyes_weight_bytes = ks_sight_get_weight_bytes (sight);
     stats->eyes_peak_bytes = ks_sight_get_peak_bytes (sight);
+    stats->eyes_present_bytes = ks_sight_get_present_bytes (sight);
     stats->eyes_held_bytes = ks_sight_get_held_bytes (sight);
     stats->pictures = ks_sight_get_counts (sight);
   }
@@ -222,7 +223,7 @@ ks_memory_stats_make_view (const KsMemoryStats *stats, guint64 target_bytes)
   plain.n_layer = kv->n_layer;
   plain.n_kv_head = kv->n_kv_head;
   plain.n_turn = kv->n_turn;
-  plain.eyes_bytes = stats->eyes_bytes;
+  plain.eyes_bytes = stats->eyes_present_bytes;
   rows = make_rows (stats);
   plain.pictures = (KsMemoryPicture *)rows->data;
   plain.n_picture = rows->len;

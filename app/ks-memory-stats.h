@@ -18,14 +18,15 @@ typedef struct {
   guint64 least_bytes;     /* the smallest target for everything that works now */
   guint64 eyes_room_bytes; /* what the target has set aside for that */
   guint64 eyes_bytes;      /* what the target pays for because the model sees; 0 for a blind one */
-  guint64 eyes_weight_bytes; /* share of it: the tower's weights */
-  guint64 eyes_held_bytes;   /* that are taken now, the weights' file apart */
-  guint64 eyes_peak_bytes;   /* that were ever taken at once */
-  guint64 pixel_bytes;       /* of decoded frames, beside the target: kept now */
-  guint64 pixel_peak_bytes;  /* of decoded pictures: most that was there at once */
-  KsEmbedCounts pictures;    /* how they came by their embeddings */
-  GPtrArray *seen;           /* of KsSeenPicture; shared, not changed */
-  GPtrArray *pins;           /* of KsPin; shared, not changed; NULL = nothing is pinned */
+  guint64 eyes_weight_bytes;  /* share of it: the tower's weights */
+  guint64 eyes_present_bytes; /* weights, scratch and embeddings that are there now */
+  guint64 eyes_held_bytes;    /* that are taken now, the weights' file apart */
+  guint64 eyes_peak_bytes;    /* that were ever taken at once */
+  guint64 pixel_bytes;        /* of decoded frames, beside the target: kept now */
+  guint64 pixel_peak_bytes;   /* of decoded pictures: most that was there at once */
+  KsEmbedCounts pictures;     /* how they came by their embeddings */
+  GPtrArray *seen;            /* of KsSeenPicture; shared, not changed */
+  GPtrArray *pins;            /* of KsPin; shared, not changed; NULL = nothing is pinned */
 } KsMemoryStats;
 
 /* sight may be NULL; seen: of KsSeenPicture, a reference is taken.  engine */

@@ -27,7 +27,7 @@ typedef struct {
   guint64 kv_used_bytes;   /* pages in use */
   guint64 kv_budget_bytes; /* pages allowed */
   guint64 scratch_bytes;
-  guint64 eyes_bytes;    /* vision tower, its scratch and what it made of pictures */
+  guint64 eyes_bytes;    /* vision tower, and now of scratch and of what it made of pictures */
   guint64 program_bytes; /* the rest of this process; not part of the target */
   guint64 n_entries;     /* kept now, of all streams */
   guint64 n_keep;        /* may be kept */

@@ -14,7 +14,8 @@ struct _KsSight {
   gboolean has_disk;
   char *key_base; /* model and preprocessing */
   guint64 quota_bytes, spare_bytes;
-  KsSightRoom room; /* of the largest picture so far */
+  guint64 open_bytes; /* held by the tower itself, part of its weights */
+  KsSightRoom room;   /* of the largest picture so far */
 };
 
 static void
@@ -61,6 +62,7 @@ ks_sight_open (ks_alloc *alloc, ks_backend *be, const ks_model *model,
     ks_sight_free (sight);
     return NULL;
   }
+  sight->open_bytes = ks_sight_get_held_bytes (sight);
   shape = ks_vision_get_shape (sight->vision);
   sight->has_disk = options->hash != NULL && options->store != NULL && options->zip.n_dominant == 0;
   sight->cache = ks_embed_cache_new (alloc, sight->has_disk ? options->store : NULL, shape->n_out,
@@ -266,6 +268,15 @@ guint64
 ks_sight_get_held_bytes (const KsSight *sight)
 {
   return ks_alloc_get_bytes (sight->alloc, KS_MEM_VISION);
+}
+
+guint64
+ks_sight_get_present_bytes (const KsSight *sight)
+{
+  guint64 held_bytes = ks_sight_get_held_bytes (sight);
+
+  return ks_sight_get_weight_bytes (sight) + MAX (held_bytes, sight->open_bytes) -
+         sight->open_bytes;
 }
 
 guint64

@@ -67,6 +67,8 @@ void ks_sight_set_spare_bytes (KsSight *sight, guint64 n_bytes);
  */
 guint64 ks_sight_get_held_bytes (const KsSight *sight);
 guint64 ks_sight_get_peak_bytes (const KsSight *sight);
+/* Weights and what is taken now: what is booked, but only while it is used. */
+guint64 ks_sight_get_present_bytes (const KsSight *sight);
 /* Whether what falls out of memory is found on the disk. */
 gboolean ks_sight_has_disk (const KsSight *sight);
 KsEmbedCounts ks_sight_get_counts (KsSight *sight);

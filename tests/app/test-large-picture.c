@@ -15,8 +15,8 @@ typedef struct {
   KsEngine *engine;
   KsConversation *conversation;
   KsAnswerOptions *answers;
-  KsEngineJob *target; /* pushed while the picture was encoded */
-  guint64 target_bytes;
+  KsEngineJob *target;              /* pushed while the picture was encoded */
+  guint64 target_bytes, eyes_bytes; /* eyes_bytes: most that was shown */
   gboolean looked, target_ended, was_looking;
   guint n_within; /* words about progress inside the picture */
 } Fixture;
@@ -144,6 +144,45 @@ test_target (Fixture *f, gconstpointer data)
   g_assert_cmpuint (stats->pictures.n_encoded, ==, 1);
 }
 
+/* Shows what the window would, and stops once the scratch was seen. */
+static void
+stop_cb (KsEngineJob *job, const char *name, guint n_done, guint n_total, gpointer user_data)
+{
+  Fixture *f = user_data;
+  g_autoptr (KsMemoryStats) stats = ks_conversation_dup_stats (f->conversation);
+  g_autoptr (KsMemoryView) view = NULL;
+
+  if (name == NULL || n_done == 0)
+    return;
+  g_assert_nonnull (stats);
+  view = ks_memory_stats_make_view (stats, 0);
+  f->eyes_bytes = MAX (f->eyes_bytes, view->eyes_bytes);
+  if (f->eyes_bytes > stats->eyes_weight_bytes)
+    ks_engine_job_cancel (job);
+}
+
+/* The figures tell of scratch while a picture is encoded, and of none any more when that was
+ * stopped, though its room stays booked. */
+static void
+test_stopped (Fixture *f, gconstpointer data)
+{
+  g_autoptr (KsEngineJob) job = NULL;
+  g_autoptr (KsMemoryStats) stats = NULL;
+  g_autoptr (KsMemoryView) view = NULL;
+  g_autoptr (GError) error = NULL;
+
+  ks_conversation_add_picture (f->conversation, write_picture (f, "large.bmp", SIDE, SIDE));
+  job = ks_conversation_ask (f->conversation, "What is it?", f->answers);
+  g_signal_connect (job, "looking", G_CALLBACK (stop_cb), f);
+  g_assert_false (ks_engine_job_wait (job, &error));
+  g_assert_true (ks_error_is_cancelled (error));
+  stats = ks_conversation_dup_stats (f->conversation);
+  view = ks_memory_stats_make_view (stats, 0);
+  g_assert_cmpuint (f->eyes_bytes, >, stats->eyes_weight_bytes + (1u << 20));
+  g_assert_cmpuint (f->eyes_bytes, <=, stats->eyes_bytes);
+  g_assert_cmpuint (view->eyes_bytes, ==, stats->eyes_weight_bytes);
+}
+
 static void
 progress_cb (KsEngineJob *job, guint n_done, guint n_total, gpointer user_data)
 {
@@ -214,6 +253,7 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add ("/large-picture/target", Fixture, NULL, set_up, test_target, tear_down);
+  g_test_add ("/large-picture/stopped", Fixture, NULL, set_up, test_stopped, tear_down);
   g_test_add ("/large-picture/progress", Fixture, NULL, set_up, test_progress, tear_down);
   g_test_add ("/large-picture/narrow", Fixture, NULL, set_up, test_narrow, tear_down);
   return g_test_run ();

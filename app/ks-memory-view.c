@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/ks-memory-view.h"
 
+#include <string.h>
+
 G_DEFINE_BOXED_TYPE (KsMemoryView, ks_memory_view, ks_memory_view_copy, ks_memory_view_free)
 
 KsMemoryView *
@@ -25,21 +27,39 @@ ks_memory_view_copy (const KsMemoryView *view)
   return copy;
 }
 
+static void
+clear_pictures (KsMemoryView *view)
+{
+  for (guint i = 0; i < view->n_picture; i++) {
+    g_free (view->pictures[i].name);
+    g_free (view->pictures[i].hash);
+  }
+  view->n_picture = 0;
+  g_clear_pointer (&view->pictures, g_free);
+}
+
 void
 ks_memory_view_free (KsMemoryView *view)
 {
   if (view == NULL)
     return;
+  clear_pictures (view);
   g_free (view->by_stream);
   g_free (view->by_turn);
   g_free (view->turn_tokens);
   g_free (view->pinned_turns);
-  for (guint i = 0; i < view->n_picture; i++) {
-    g_free (view->pictures[i].name);
-    g_free (view->pictures[i].hash);
-  }
-  g_free (view->pictures);
   g_free (view);
+}
+
+void
+ks_memory_view_forget_session (KsMemoryView *view)
+{
+  g_return_if_fail (view != NULL);
+  clear_pictures (view);
+  view->n_entries = view->n_pinned = view->n_evicted = 0;
+  view->n_token = view->n_turn = 0;
+  if (view->by_stream != NULL)
+    memset (view->by_stream, 0, (gsize)view->n_layer * view->n_kv_head * sizeof *view->by_stream);
 }
 
 guint64

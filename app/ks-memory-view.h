@@ -50,6 +50,8 @@ KsMemoryView *ks_memory_view_copy (const KsMemoryView *view);
 void ks_memory_view_free (KsMemoryView *view); /* NULL is allowed */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (KsMemoryView, ks_memory_view_free)
 
+/* Leaves what the program takes: tokens, entries and pictures are another session's. */
+void ks_memory_view_forget_session (KsMemoryView *view);
 /* weights + their copy + used pages + scratch + eyes. */
 guint64 ks_memory_view_get_used_bytes (const KsMemoryView *view);
 /* What is kept of a turn's tokens, averaged over the streams: 0 to 1. */

@@ -93,7 +93,7 @@ update_memory (KsWindow *self)
   g_autoptr (KsMemoryView) view = ks_chat_dup_memory (self->chat);
 
   if (view == NULL && (view = ks_library_dup_memory (self->library)) != NULL)
-    view->n_turn = 0; /* they are another session's */
+    ks_memory_view_forget_session (view);
   ks_budget_gauge_set_view (KS_BUDGET_GAUGE (self->gauge), view);
   ks_memory_panel_set_view (KS_MEMORY_PANEL (self->memory_panel), view);
   if (self->chat != NULL) {

@@ -6,6 +6,7 @@
 #include "ui/ks-kept-button.h"
 #include "ui/ks-memory-panel.h"
 #include "ui/ks-picture-map.h"
+#include "ui/ks-retention-map.h"
 #include "ui/ks-transcript.h"
 #include "ui/ks-window.h"
 
@@ -143,6 +144,27 @@ is_known (gpointer unused)
   return find_label ("Bright: ") != NULL;
 }
 
+static gboolean
+has_no_picture_row (gpointer window)
+{
+  return !has_picture_row (window);
+}
+
+/* A new session with a file attached has no picture and no token of the one that was left. */
+static void
+check_new_session (Fixture *f, GFile *file)
+{
+  GtkWidget *panel = ui_test_find (GTK_WIDGET (f->window), KS_TYPE_MEMORY_PANEL), *map = NULL;
+
+  ks_window_open_session (f->window, NULL);
+  ks_window_attach_files (f->window, &file, 1);
+  ui_test_wait (is_counted, f);
+  ui_test_wait (has_no_picture_row, f->window);
+  map = ui_test_find (panel, KS_TYPE_RETENTION_MAP);
+  g_assert_cmpstr (ks_retention_map_get_finding (KS_RETENTION_MAP (map)), ==,
+                   "Nothing is kept yet.");
+}
+
 /* The chip says what the picture costs and that it is seen; the model answers; the panel has a row
  * for it, and the row opens what is kept of it, as the share below it in the transcript does. */
 static void
@@ -182,6 +204,7 @@ test_family (Fixture *f, gconstpointer data)
   g_assert_true (gtk_widget_get_mapped (button));
   ui_test_save (GTK_WIDGET (f->window), shot);
   g_signal_handlers_disconnect_by_data (chat, f);
+  check_new_session (f, file);
 }
 
 int

@@ -93,6 +93,9 @@ dup_seen (KsAttachmentChip *self)
 
   if (self->library == NULL || ks_library_get_model_state (self->library) != KS_MODEL_READY)
     return NULL;
+  if (kind == KS_ATTACHMENT_VIDEO && n_picture > 0 &&
+      !ks_pending_attachment_has_sound (self->attachment))
+    return g_strdup_printf (ngettext ("%s frame is seen", "%s frames are seen", n_picture), count);
   if (kind == KS_ATTACHMENT_VIDEO && n_picture > 0)
     return g_strdup_printf (ngettext ("%s frame is seen; the sound is not heard",
                                       "%s frames are seen; the sound is not heard", n_picture),

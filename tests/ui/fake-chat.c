@@ -11,6 +11,7 @@ struct _KsPendingAttachment {
   KsAttachmentKind kind;
   double progress;
   guint n_token, n_page, n_picture;
+  gboolean has_sound;
   KsPixels *thumbnail;
   KsAttachment *attachment;
 };
@@ -163,6 +164,12 @@ ks_pending_attachment_is_seen (KsPendingAttachment *self)
   return self->n_picture > 0;
 }
 
+gboolean
+ks_pending_attachment_has_sound (KsPendingAttachment *self)
+{
+  return self->has_sound;
+}
+
 KsReading *
 ks_pending_attachment_dup_reading (KsPendingAttachment *self)
 {
@@ -224,6 +231,12 @@ fake_pending_set_n_pictures (KsPendingAttachment *self, guint n_picture)
 {
   self->n_picture = n_picture;
   g_object_notify (G_OBJECT (self), "n-pictures");
+}
+
+void
+fake_pending_set_has_sound (KsPendingAttachment *self, gboolean has_sound)
+{
+  self->has_sound = has_sound;
 }
 
 /* --- chat --- */

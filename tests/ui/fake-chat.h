@@ -51,6 +51,8 @@ GBytes *fake_chat_get_bytes (KsChat *self);
 void fake_pending_set_state (KsPendingAttachment *self, KsPendingState state, const char *error);
 /* That the model sees of it. */
 void fake_pending_set_n_pictures (KsPendingAttachment *self, guint n_picture);
+/* Shown with the next of its facts. */
+void fake_pending_set_has_sound (KsPendingAttachment *self, gboolean has_sound);
 void fake_pending_set_progress (KsPendingAttachment *self, double progress);
 void fake_pending_set_facts (KsPendingAttachment *self, KsAttachmentKind kind, guint n_page,
                              guint n_token, const char *warning);

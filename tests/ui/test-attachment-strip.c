@@ -204,7 +204,7 @@ test_frames (Fixture *fixture, GtkWidget *button)
   ui_test_settle (GTK_WIDGET (fixture->window));
 }
 
-/* Of a video the frames are counted, and nobody thinks that the sound is heard. */
+/* Of a video the frames are counted, and nobody thinks that its sound, if it has any, is heard. */
 static void
 test_video (Fixture *fixture, gconstpointer data)
 {
@@ -213,6 +213,11 @@ test_video (Fixture *fixture, gconstpointer data)
 
   fake_library_set_model (fixture->library, KS_MODEL_READY, NULL, TRUE);
   fake_pending_set_facts (attachment, KS_ATTACHMENT_VIDEO, 0, 3072, NULL);
+  fake_pending_set_n_pictures (attachment, 12);
+  assert_detail (chip, "a.mp4", "3,072 tokens\n12 frames are seen");
+  fake_pending_set_has_sound (attachment, TRUE);
+  fake_pending_set_n_pictures (attachment, 1);
+  assert_detail (chip, "a.mp4", "3,072 tokens\n1 frame is seen; the sound is not heard");
   fake_pending_set_n_pictures (attachment, 12);
   assert_detail (chip, "a.mp4", "3,072 tokens\n12 frames are seen; the sound is not heard");
   ui_test_save (GTK_WIDGET (fixture->window), "strip-video");

@@ -469,6 +469,13 @@ ks_chat_page_attach (KsChatPage *self)
 }
 
 void
+ks_chat_page_attach_folders (KsChatPage *self)
+{
+  g_return_if_fail (KS_IS_CHAT_PAGE (self));
+  ks_composer_choose_folders (self->composer);
+}
+
+void
 ks_chat_page_add_toast (KsChatPage *self, AdwToast *toast)
 {
   g_return_if_fail (KS_IS_CHAT_PAGE (self));

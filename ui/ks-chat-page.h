@@ -23,6 +23,7 @@ gboolean ks_chat_page_is_untouched (KsChatPage *self);
 gboolean ks_chat_page_has_draft (KsChat *chat);
 void ks_chat_page_focus (KsChatPage *self); /* the composer */
 void ks_chat_page_attach (KsChatPage *self);
+void ks_chat_page_attach_folders (KsChatPage *self);
 void ks_chat_page_add_toast (KsChatPage *self, AdwToast *toast); /* (transfer full) */
 
 G_END_DECLS

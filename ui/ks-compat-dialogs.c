@@ -317,6 +317,25 @@ choose_files (GtkWidget *parent, const char *title, GListModel *filters, gboolea
 }
 
 static void
+folders_cb (GObject *dialog, GAsyncResult *result, gpointer data)
+{
+  Question *question = data;
+  g_autoptr (GListModel) folders =
+      gtk_file_dialog_select_multiple_folders_finish (GTK_FILE_DIALOG (dialog), result, NULL);
+
+  question->func.files (folders, question->data);
+  question_free (question);
+}
+
+static void
+choose_folders (GtkWidget *parent, const char *title, Question *question)
+{
+  g_autoptr (GtkFileDialog) dialog = file_dialog_new (title, NULL);
+
+  gtk_file_dialog_select_multiple_folders (dialog, get_window (parent), NULL, folders_cb, question);
+}
+
+static void
 choose_target (GtkWidget *parent, const char *title, const char *name, GListModel *filters,
                Question *question)
 {
@@ -368,15 +387,26 @@ saved_cb (GtkNativeDialog *chooser, int response, gpointer data)
 }
 
 static void
-choose_files (GtkWidget *parent, const char *title, GListModel *filters, gboolean multiple,
-              Question *question)
+choose_any (GtkFileChooserNative *chooser, gboolean multiple, Question *question)
 {
-  GtkFileChooserNative *chooser =
-      chooser_new (parent, title, GTK_FILE_CHOOSER_ACTION_OPEN, filters);
-
   gtk_file_chooser_set_select_multiple (GTK_FILE_CHOOSER (chooser), multiple);
   g_signal_connect (chooser, "response", G_CALLBACK (opened_cb), question);
   gtk_native_dialog_show (GTK_NATIVE_DIALOG (chooser)); /* holds itself until the response */
+}
+
+static void
+choose_files (GtkWidget *parent, const char *title, GListModel *filters, gboolean multiple,
+              Question *question)
+{
+  choose_any (chooser_new (parent, title, GTK_FILE_CHOOSER_ACTION_OPEN, filters), multiple,
+              question);
+}
+
+static void
+choose_folders (GtkWidget *parent, const char *title, Question *question)
+{
+  choose_any (chooser_new (parent, title, GTK_FILE_CHOOSER_ACTION_SELECT_FOLDER, NULL), TRUE,
+              question);
 }
 
 static void
@@ -400,6 +430,16 @@ ks_file_open (GtkWidget *parent, const char *title, GListModel *filters, gboolea
 
   question->func.files = func;
   choose_files (parent, title, filters, multiple, question);
+}
+
+void
+ks_folders_open (GtkWidget *parent, const char *title, KsFilesFunc func, gpointer data,
+                 GDestroyNotify destroy)
+{
+  Question *question = question_new (data, destroy);
+
+  question->func.files = func;
+  choose_folders (parent, title, question);
 }
 
 void

@@ -55,6 +55,9 @@ typedef void (*KsFilesFunc) (GListModel *files, gpointer data); /* of GFile; NUL
 /* filters: of GtkFileFilter, NULL = all files. */
 void ks_file_open (GtkWidget *parent, const char *title, GListModel *filters, gboolean multiple,
                    KsFilesFunc func, gpointer data, GDestroyNotify destroy);
+/* Like it, for whole folders: one or several. */
+void ks_folders_open (GtkWidget *parent, const char *title, KsFilesFunc func, gpointer data,
+                      GDestroyNotify destroy);
 typedef void (*KsFileFunc) (GFile *file, gpointer data);
 void ks_file_save (GtkWidget *parent, const char *title, const char *name, GListModel *filters,
                    KsFileFunc func, gpointer data, GDestroyNotify destroy);

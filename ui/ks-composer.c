@@ -180,7 +180,7 @@ update (KsComposer *self)
   ks_capture_buttons_set_chat (self->capture_buttons, closed == NULL ? self->chat : NULL, notice_cb,
                                G_OBJECT (self));
   gtk_widget_set_tooltip_text (self->attach_button,
-                               closed == NULL ? _ ("Attach files (Ctrl+O)") : closed);
+                               closed == NULL ? _ ("Attach files or a folder") : closed);
   update_send_button (self);
 }
 
@@ -389,18 +389,33 @@ chosen_cb (GListModel *files, gpointer data)
   ks_composer_focus (self);
 }
 
+/* FALSE: the reason is shown. */
+static gboolean
+may_attach (KsComposer *self)
+{
+  g_autofree char *closed = dup_closed_reason (self);
+
+  if (closed != NULL)
+    show_note (self, closed);
+  return closed == NULL;
+}
+
 void
 ks_composer_choose_files (KsComposer *self)
 {
-  g_autofree char *closed = NULL;
-
   g_return_if_fail (KS_IS_COMPOSER (self));
-  closed = dup_closed_reason (self);
-  if (closed != NULL)
-    show_note (self, closed);
-  else
+  if (may_attach (self))
     ks_file_open (GTK_WIDGET (self), _ ("Attach Files"), NULL, TRUE, chosen_cb, g_object_ref (self),
                   g_object_unref);
+}
+
+void
+ks_composer_choose_folders (KsComposer *self)
+{
+  g_return_if_fail (KS_IS_COMPOSER (self));
+  if (may_attach (self))
+    ks_folders_open (GTK_WIDGET (self), _ ("Attach Folder"), chosen_cb, g_object_ref (self),
+                     g_object_unref);
 }
 
 /* Something dragged from this window is its own business: text moves inside the view. */
@@ -592,8 +607,6 @@ ks_composer_init (KsComposer *self)
 
   gtk_widget_init_template (GTK_WIDGET (self));
   connect_view (self);
-  g_signal_connect_swapped (self->attach_button, "clicked", G_CALLBACK (ks_composer_choose_files),
-                            self);
   g_signal_connect_swapped (self->send_button, "clicked", G_CALLBACK (send_clicked_cb), self);
   g_signal_connect_swapped (self->strip, "changed", G_CALLBACK (strip_changed_cb), self);
 

@@ -27,6 +27,7 @@ void ks_composer_focus (KsComposer *self);
 /* As the buttons do it; when it cannot be sent, the reason is shown. */
 void ks_composer_send (KsComposer *self);
 void ks_composer_choose_files (KsComposer *self);
+void ks_composer_choose_folders (KsComposer *self);
 /* Files, pictures and text can be dropped anywhere on the page; where that is a GtkOverlay, a drop
  * area is shown over it meanwhile. */
 void ks_composer_add_drop_target (KsComposer *self, GtkWidget *page);

@@ -26,6 +26,7 @@ static const KsShortcut shortcuts[] = {
     {CHAT, N_ ("Send the message"), NULL, {"Return"}},
     {CHAT, N_ ("Begin a new line"), NULL, {"<Shift>Return"}},
     {CHAT, N_ ("Attach files"), "win.attach", {"<Control>o"}},
+    {CHAT, N_ ("Attach a folder"), "win.attach-folder", {"<Control><Shift>o"}},
     {CHAT, N_ ("Answer again"), "win.regenerate", {"<Control><Shift>r"}},
     {CHAT, N_ ("Stop the answer"), NULL, {"Escape"}},
 };

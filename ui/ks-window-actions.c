@@ -19,6 +19,12 @@ attach_action (GSimpleAction *action, GVariant *parameter, gpointer window)
 }
 
 static void
+attach_folder_action (GSimpleAction *action, GVariant *parameter, gpointer window)
+{
+  ks_window_choose_folders (window);
+}
+
+static void
 search_action (GSimpleAction *action, GVariant *parameter, gpointer window)
 {
   ks_window_focus_search (window);
@@ -93,6 +99,7 @@ focus_composer_action (GSimpleAction *action, GVariant *parameter, gpointer wind
 
 static const GActionEntry entries[] = {
     {.name = "attach", .activate = attach_action},
+    {.name = "attach-folder", .activate = attach_folder_action},
     {.name = "delete", .activate = delete_action},
     {.name = "export", .activate = export_action},
     {.name = "focus-composer", .activate = focus_composer_action},
@@ -134,6 +141,7 @@ ks_window_actions_update (KsWindow *window)
   gboolean can_store = ks_library_get_storage_error (ks_window_get_library (window)) == NULL;
 
   enable (window, "attach", is_writable);
+  enable (window, "attach-folder", is_writable);
   enable (window, "delete", is_stored && can_store);
   enable (window, "export", is_stored);
   enable (window, "import", can_store);

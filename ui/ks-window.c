@@ -427,6 +427,13 @@ ks_window_choose_files (KsWindow *self)
   ks_chat_page_attach (KS_CHAT_PAGE (self->page));
 }
 
+void
+ks_window_choose_folders (KsWindow *self)
+{
+  g_return_if_fail (KS_IS_WINDOW (self));
+  ks_chat_page_attach_folders (KS_CHAT_PAGE (self->page));
+}
+
 /* --- where the last run ended --- */
 
 static void

@@ -28,6 +28,7 @@ void ks_window_rename_session (KsWindow *self);
 void ks_window_focus_search (KsWindow *self);
 void ks_window_focus_composer (KsWindow *self);
 void ks_window_choose_files (KsWindow *self);
+void ks_window_choose_folders (KsWindow *self);
 /* Stores what the next start wants to know: size, panes, session. */
 void ks_window_save_state (KsWindow *self);
 

@@ -43,7 +43,7 @@ set_up (Fixture *fixture, gconstpointer data)
   ks_composer_set_chat (fixture->composer, fixture->chat);
   fixture->window = ui_test_present (GTK_WIDGET (fixture->composer), 500, 300);
   fixture->view = ui_test_find (GTK_WIDGET (fixture->composer), GTK_TYPE_TEXT_VIEW);
-  fixture->attach = find_button (GTK_WIDGET (fixture->composer), "flat", "none");
+  fixture->attach = ui_test_find (GTK_WIDGET (fixture->composer), GTK_TYPE_MENU_BUTTON);
   fixture->send = find_button (GTK_WIDGET (fixture->composer), "circular", "flat");
 }
 
@@ -267,13 +267,13 @@ test_accessible (Fixture *fixture, gconstpointer data)
   guint n_reached = 0;
 
   gtk_test_accessible_assert_property (fixture->view, GTK_ACCESSIBLE_PROPERTY_LABEL, "Message");
-  gtk_test_accessible_assert_property (fixture->attach, GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                       "Attach Files");
+  gtk_test_accessible_assert_property (fixture->attach, GTK_ACCESSIBLE_PROPERTY_LABEL, "Attach");
   ks_composer_set_text (fixture->composer, "x");
   for (guint i = 0; i < 6; i++) {
     g_signal_emit_by_name (fixture->window, "move-focus", GTK_DIR_TAB_FORWARD);
-    for (gsize k = 0; k < G_N_ELEMENTS (widgets); k++)
-      n_reached |= gtk_widget_has_focus (widgets[k]) ? 1u << k : 0;
+    for (gsize k = 0; k < G_N_ELEMENTS (widgets); k++) /* a menu button passes it on */
+      n_reached |=
+          gtk_widget_get_state_flags (widgets[k]) & GTK_STATE_FLAG_FOCUS_WITHIN ? 1u << k : 0;
   }
   g_assert_cmpuint (n_reached, ==, 7);
 }

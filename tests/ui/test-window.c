@@ -146,6 +146,71 @@ test_attach (Fixture *f, gconstpointer data)
       g_list_model_get_n_items (ks_chat_get_attachments (ks_window_get_chat (f->window))), ==, 1);
 }
 
+static gboolean
+menu_has (GMenuModel *menu, const char *action)
+{
+  for (int i = 0; menu != NULL && i < g_menu_model_get_n_items (menu); i++) {
+    g_autoptr (GMenuModel) section = g_menu_model_get_item_link (menu, i, G_MENU_LINK_SECTION);
+    g_autofree char *name = NULL;
+
+    g_menu_model_get_item_attribute (menu, i, G_MENU_ATTRIBUTE_ACTION, "s", &name);
+    if (g_strcmp0 (name, action) == 0 || menu_has (section, action))
+      return TRUE;
+  }
+  return FALSE;
+}
+
+static guint
+count_menus_with (GtkWidget *root, const char *action)
+{
+  guint n = 0;
+
+  if (GTK_IS_MENU_BUTTON (root))
+    n += menu_has (gtk_menu_button_get_menu_model (GTK_MENU_BUTTON (root)), action);
+  for (GtkWidget *child = gtk_widget_get_first_child (root); child != NULL;
+       child = gtk_widget_get_next_sibling (child))
+    n += count_menus_with (child, action);
+  return n;
+}
+
+static GtkWidget *
+find_chooser (void)
+{
+  GListModel *windows = gtk_window_get_toplevels ();
+
+  for (guint i = 0; i < g_list_model_get_n_items (windows); i++) {
+    g_autoptr (GtkWidget) window = g_list_model_get_item (windows, i);
+
+    if (g_strcmp0 (G_OBJECT_TYPE_NAME (window), "GtkFileChooserDialog") == 0)
+      return window;
+  }
+  return NULL;
+}
+
+static gboolean
+has_chooser (gpointer data)
+{
+  return find_chooser () != NULL;
+}
+
+/* Menus of the window and of the composer offer folders beside files; what is asked for then is a
+ * folder. */
+static void
+test_attach_folder (Fixture *f, gconstpointer data)
+{
+  int action = -1;
+
+  open_window (f, 1100);
+  g_assert_true (is_enabled (f, "attach-folder"));
+  g_assert_cmpuint (count_menus_with (GTK_WIDGET (f->window), "win.attach-folder"), ==, 2);
+  activate (f, "attach-folder");
+  ui_test_wait (has_chooser, NULL);
+  g_object_get (find_chooser (), "action", &action, NULL);
+  g_assert_cmpint (action, ==, 2); /* GTK_FILE_CHOOSER_ACTION_SELECT_FOLDER, deprecated in 4.10 */
+  gtk_window_close (GTK_WINDOW (find_chooser ()));
+  ui_test_settle (GTK_WIDGET (f->window));
+}
+
 /* What was attached in a new session and not sent can be come back to: another new session would
  * hide it for good. */
 static void
@@ -351,6 +416,7 @@ main (int argc, char **argv)
   g_test_add ("/window/delete-and-undo", Fixture, NULL, set_up, test_delete_and_undo, tear_down);
   g_test_add ("/window/state-comes-back", Fixture, NULL, set_up, test_state_comes_back, tear_down);
   g_test_add ("/window/attach", Fixture, NULL, set_up, test_attach, tear_down);
+  g_test_add ("/window/attach-folder", Fixture, NULL, set_up, test_attach_folder, tear_down);
   g_test_add ("/window/text-is-read", Fixture, NULL, set_up, test_text_is_read, tear_down);
   g_test_add ("/window/one-new-session", Fixture, NULL, set_up, test_one_new_session, tear_down);
   g_test_add ("/window/narrow", Fixture, NULL, set_up, test_narrow, tear_down);

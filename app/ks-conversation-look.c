@@ -484,6 +484,7 @@ ks_conversation_core_trace (KsConversationCore *core, guint turn, guint number,
   trace->n_kv_head = core->setup->layout.n_kv_head;
   trace->n_row = picture->grid_rows;
   trace->n_col = picture->grid_cols;
+  trace->n_token = picture->n_tok;
   trace->overview_rows = picture->overview_rows;
   trace->overview_cols = picture->overview_cols;
   set_area (core, turn, number, trace);

@@ -16,6 +16,8 @@ typedef struct {
   guint n_layer, n_kv_head;
   guint n_row, n_col;                 /* tokens of the picture, its tiles joined; 0 = none */
   guint overview_rows, overview_cols; /* of the whole picture once more; 0 = none */
+  guint n_token; /* visual tokens that were read: fewer than there are places where some are left
+                    out */
   /* Where the grid lies, in widths and heights of the picture from its top left corner: a picture
    * that was padded to a square lies in a larger grid. */
   double x, y, width, height;

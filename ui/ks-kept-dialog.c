@@ -88,6 +88,7 @@ traced_cb (GObject *chat, GAsyncResult *result, gpointer data)
   detail = make_grid (trace, trace->n_row, trace->n_col, trace->entries);
   overview = make_grid (trace, trace->overview_rows, trace->overview_cols, trace->overview);
   ks_picture_map_set_grids (map, detail, overview);
+  ks_picture_map_set_n_token (map, trace->n_token);
   ks_announce (GTK_WIDGET (map), ks_picture_map_get_finding (map));
 }
 

@@ -113,6 +113,12 @@ ks_patch_grid_get_n_col (const KsPatchGrid *grid)
 
 /* --- shares --- */
 
+static gboolean
+is_chosen (int choice, guint i)
+{
+  return choice == KS_PATCH_ALL || i == (guint)choice;
+}
+
 float *
 ks_patch_grid_dup_shares (const KsPatchGrid *grid, int layer, int head)
 {
@@ -124,8 +130,7 @@ ks_patch_grid_dup_shares (const KsPatchGrid *grid, int layer, int head)
     for (guint h = 0; h < grid->n_kv_head; h++) {
       const guint8 *kept = grid->kept + ((gsize)l * grid->n_kv_head + h) * n_token;
 
-      if ((layer != KS_PATCH_ALL && l != (guint)layer) ||
-          (head != KS_PATCH_ALL && h != (guint)head))
+      if (!is_chosen (layer, l) || !is_chosen (head, h))
         continue;
       n_stream++;
       for (gsize i = 0; i < n_token; i++)
@@ -136,15 +141,20 @@ ks_patch_grid_dup_shares (const KsPatchGrid *grid, int layer, int head)
   return shares;
 }
 
-double
-ks_patch_grid_get_mean (const KsPatchGrid *grid, const float *shares)
+guint64
+ks_patch_grid_count_kept (const KsPatchGrid *grid, int layer, int head)
 {
   gsize n_token = get_n_token (grid);
-  double sum = 0;
+  guint64 n = 0;
 
-  for (gsize i = 0; i < n_token; i++)
-    sum += (double)shares[i];
-  return sum / (double)n_token;
+  for (guint l = 0; l < grid->n_layer; l++)
+    for (guint h = 0; h < grid->n_kv_head; h++) {
+      const guint8 *kept = grid->kept + ((gsize)l * grid->n_kv_head + h) * n_token;
+
+      for (gsize i = 0; i < n_token && is_chosen (layer, l) && is_chosen (head, h); i++)
+        n += kept[i];
+    }
+  return n;
 }
 
 double
@@ -184,12 +194,12 @@ get_third (guint i, guint n, float origin, float length)
   return at < 0 || at >= 1 ? -1 : (int)(at * N_PART);
 }
 
-/* Means of the nine parts and of all of them; parts without a token have -1. */
-static double
+/* Means of the nine parts; those without a token have -1. */
+static void
 measure_parts (const KsPatchGrid *grid, const float *shares, double *parts)
 {
-  double sums[N_PART * N_PART] = {0}, sum = 0;
-  guint counts[N_PART * N_PART] = {0}, count = 0;
+  double sums[N_PART * N_PART] = {0};
+  guint counts[N_PART * N_PART] = {0};
 
   for (guint row = 0; row < grid->n_row; row++) {
     int down = get_third (row, grid->n_row, grid->area.origin.y, grid->area.size.height);
@@ -203,23 +213,20 @@ measure_parts (const KsPatchGrid *grid, const float *shares, double *parts)
       counts[down * N_PART + across]++;
     }
   }
-  for (guint i = 0; i < N_PART * N_PART; i++) {
+  for (guint i = 0; i < N_PART * N_PART; i++)
     parts[i] = counts[i] == 0 ? -1 : sums[i] / counts[i];
-    sum += sums[i];
-    count += counts[i];
-  }
-  return count == 0 ? 0 : sum / count;
 }
 
 char *
-ks_patch_grid_dup_finding (const KsPatchGrid *grid, const float *shares)
+ks_patch_grid_dup_finding (const KsPatchGrid *grid, const float *shares, double share)
 {
-  double parts[N_PART * N_PART], mean = measure_parts (grid, shares, parts);
+  double parts[N_PART * N_PART];
   int most = -1, least = -1;
-  g_autofree char *share = ks_words_share (mean);
+  g_autofree char *words = ks_words_share (share);
 
-  if (mean <= 0)
+  if (share <= 0)
     return g_strdup (_ ("Nothing of this picture is kept any more."));
+  measure_parts (grid, shares, parts);
   for (int i = 0; i < N_PART * N_PART; i++) {
     if (parts[i] < 0)
       continue;
@@ -229,9 +236,9 @@ ks_patch_grid_dup_finding (const KsPatchGrid *grid, const float *shares)
       least = i;
   }
   if (most < 0 || parts[most] - parts[least] < SAME_SHARE)
-    return g_steal_pointer (&share);
+    return g_steal_pointer (&words);
   /* Translators: "42 % kept: most at the top left, least in the middle" */
-  return g_strdup_printf (_ ("%s: most %s, least %s"), share, get_part_name ((guint)most),
+  return g_strdup_printf (_ ("%s: most %s, least %s"), words, get_part_name ((guint)most),
                           get_part_name ((guint)least));
 }
 

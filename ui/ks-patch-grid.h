@@ -35,12 +35,13 @@ guint ks_patch_grid_get_n_col (const KsPatchGrid *grid);
 /* Shares [n_row, n_col] from 0 to 1 of the streams that keep each token, of one layer or head or
  * KS_PATCH_ALL of them. (g_free) */
 float *ks_patch_grid_dup_shares (const KsPatchGrid *grid, int layer, int head);
-/* Mean and largest of them. */
-double ks_patch_grid_get_mean (const KsPatchGrid *grid, const float *shares);
+/* Tokens that are kept, counted once for each stream of the choice. */
+guint64 ks_patch_grid_count_kept (const KsPatchGrid *grid, int layer, int head);
+/* Largest of the shares. */
 double ks_patch_grid_get_most (const KsPatchGrid *grid, const float *shares);
-/* "42 % kept: most at the top left, least in the middle", of the parts that lie in the picture.
- * (transfer full) */
-char *ks_patch_grid_dup_finding (const KsPatchGrid *grid, const float *shares);
+/* "42 % kept: most at the top left, least in the middle", of the parts that lie in the picture;
+ * share: 0 to 1, of the picture with all that the model saw of it. (transfer full) */
+char *ks_patch_grid_dup_finding (const KsPatchGrid *grid, const float *shares, double share);
 /* "Row 3, column 5: 14 of 90 heads keep it"; rows and columns from 1. (transfer full) */
 char *ks_patch_grid_dup_cell (const KsPatchGrid *grid, const float *shares, guint n_stream,
                               guint row, guint col);

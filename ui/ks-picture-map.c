@@ -36,6 +36,7 @@ struct _KsPictureMap {
   GtkDropDown *layers, *heads, *views;
   GtkLabel *most_label, *finding;
   KsPatchGrid *detail, *overview;
+  guint n_token;        /* of both; 0 = as many as there are places */
   gboolean is_updating; /* the choices are being made, not changed by the user */
 };
 
@@ -235,6 +236,29 @@ dup_most (KsPatchGrid *grid, const float *shares)
   return g_strdup_printf (_ ("Bright: %s"), share);
 }
 
+static guint64
+count_places (const KsPatchGrid *grid)
+{
+  return grid == NULL ? 0
+                      : (guint64)ks_patch_grid_get_n_row (grid) * ks_patch_grid_get_n_col (grid);
+}
+
+/* Of the picture with all that the model saw of it, whichever is shown: the same as the memory's
+ * numbers tell. */
+static double
+get_share (KsPictureMap *self, int layer, int head, guint n_stream)
+{
+  guint64 n_token = self->n_token > 0 ? self->n_token
+                                      : count_places (self->detail) + count_places (self->overview);
+  guint64 n_kept = 0;
+
+  if (self->detail != NULL)
+    n_kept += ks_patch_grid_count_kept (self->detail, layer, head);
+  if (self->overview != NULL)
+    n_kept += ks_patch_grid_count_kept (self->overview, layer, head);
+  return MIN ((double)n_kept / ((double)n_token * n_stream), 1.0);
+}
+
 static void
 update (KsPictureMap *self)
 {
@@ -251,7 +275,8 @@ update (KsPictureMap *self)
     plate->shares = ks_patch_grid_dup_shares (grid, layer, head);
     plate->n_stream = (layer == KS_PATCH_ALL ? ks_patch_grid_get_n_layer (grid) : 1) *
                       (head == KS_PATCH_ALL ? ks_patch_grid_get_n_kv_head (grid) : 1);
-    finding = ks_patch_grid_dup_finding (grid, plate->shares);
+    finding = ks_patch_grid_dup_finding (grid, plate->shares,
+                                         get_share (self, layer, head, plate->n_stream));
     most = dup_most (grid, plate->shares);
   } else
     finding = g_strdup (_ ("The model has not read this picture."));
@@ -322,6 +347,14 @@ ks_picture_map_set_grids (KsPictureMap *self, KsPatchGrid *detail, KsPatchGrid *
   fill_all (self);
   gtk_widget_set_visible (GTK_WIDGET (self->views), detail != NULL && overview != NULL);
   self->is_updating = FALSE;
+  update (self);
+}
+
+void
+ks_picture_map_set_n_token (KsPictureMap *self, guint n_token)
+{
+  g_return_if_fail (KS_IS_PICTURE_MAP (self));
+  self->n_token = n_token;
   update (self);
 }
 

@@ -20,6 +20,8 @@ void ks_picture_map_set_texture (KsPictureMap *self, GdkTexture *texture);
  * it once more, or NULL.  Both NULL: nothing is known, which is said.  The choice of layer and head
  * stays where it fits. */
 void ks_picture_map_set_grids (KsPictureMap *self, KsPatchGrid *detail, KsPatchGrid *overview);
+/* Visual tokens of both grids; 0, as at first: one at every place. */
+void ks_picture_map_set_n_token (KsPictureMap *self, guint n_token);
 /* Why nothing is known, in place of the finding, until there are grids. */
 void ks_picture_map_set_problem (KsPictureMap *self, const char *problem);
 /* KS_PATCH_ALL = all of them. */

@@ -36,7 +36,7 @@ add_entry (GArray *entries, guint row, guint col)
 }
 
 /* 4 x 4 tokens of one head over a picture that was padded above and below: of the picture itself,
- * the two rows in the middle, the left half is kept. */
+ * the two rows in the middle, the left half is kept.  Of the 16 places 10 had a token. */
 static KsPictureTrace *
 trace_new (void)
 {
@@ -44,6 +44,7 @@ trace_new (void)
 
   trace->n_layer = trace->n_kv_head = 1;
   trace->n_row = trace->n_col = 4;
+  trace->n_token = 10;
   trace->y = -0.5;
   trace->height = 2;
   for (guint row = 0; row < 4; row++)
@@ -87,7 +88,8 @@ find_map (Fixture *f)
   return KS_PICTURE_MAP (ui_test_find (f->dialog, KS_TYPE_PICTURE_MAP));
 }
 
-/* It asks for that picture's place in the chat, draws that file, and leaves the padding out. */
+/* It asks for that picture's place in the chat, draws that file, and tells the share of the
+ * tokens that there were, as the file's card does. */
 static void
 test_shows (Fixture *f, gconstpointer data)
 {
@@ -98,7 +100,7 @@ test_shows (Fixture *f, gconstpointer data)
   fake_library_answer (f->library, 64, 32);
   ui_test_wait (is_idle, NULL);
   g_assert_cmpstr (ks_picture_map_get_finding (find_map (f)), ==,
-                   "50 % kept: most at the top left, least at the top right");
+                   "80 % kept: most at the top left, least at the top right");
   ui_test_save (f->dialog, "kept-dialog");
 }
 

@@ -52,7 +52,8 @@ test_shares (void)
   g_assert_cmpfloat (left[2], ==, 1);
   g_assert_cmpfloat (left[3], ==, 0);
   g_assert_cmpfloat (corner[6 * 9 - 1], ==, 1);
-  g_assert_cmpfloat_with_epsilon (ks_patch_grid_get_mean (grid, corner), 1.0 / 54, 1e-9);
+  g_assert_cmpuint (ks_patch_grid_count_kept (grid, 2, 1), ==, 1);
+  g_assert_cmpuint (ks_patch_grid_count_kept (grid, KS_PATCH_ALL, 0), ==, 6 * (9 + 3));
   g_assert_cmpfloat (head[6 * 9 - 1], ==, 0.5f);
   g_assert_cmpfloat (ks_patch_grid_get_most (grid, left), ==, 1);
 }
@@ -89,10 +90,10 @@ test_findings (void)
   g_autofree float *whole = ks_patch_grid_dup_shares (grid, 0, KS_PATCH_ALL);
   g_autofree float *none = ks_patch_grid_dup_shares (empty, KS_PATCH_ALL, KS_PATCH_ALL);
   g_autofree float *all = ks_patch_grid_dup_shares (grid, KS_PATCH_ALL, KS_PATCH_ALL);
-  g_autofree char *left_words = ks_patch_grid_dup_finding (grid, left);
-  g_autofree char *corner_words = ks_patch_grid_dup_finding (grid, corner);
-  g_autofree char *whole_words = ks_patch_grid_dup_finding (grid, whole);
-  g_autofree char *none_words = ks_patch_grid_dup_finding (empty, none);
+  g_autofree char *left_words = ks_patch_grid_dup_finding (grid, left, 1.0 / 3);
+  g_autofree char *corner_words = ks_patch_grid_dup_finding (grid, corner, 1.0 / 54);
+  g_autofree char *whole_words = ks_patch_grid_dup_finding (grid, whole, 1);
+  g_autofree char *none_words = ks_patch_grid_dup_finding (empty, none, 0);
   g_autofree char *cell_words = ks_patch_grid_dup_cell (grid, all, 8, 5, 8);
   g_autofree char *padded_words = NULL;
   g_autofree float *inner = NULL;
@@ -103,15 +104,15 @@ test_findings (void)
   g_assert_cmpstr (none_words, ==, "Nothing of this picture is kept any more.");
   g_assert_cmpstr (cell_words, ==, "Row 6, column 9: kept by 3 of 8 heads");
 
-  /* Two rows of padding: of the picture itself everything is kept. */
+  /* Two rows of padding, without an entry: no part of the picture itself has less than another. */
   ks_patch_grid_set_area (padded, &GRAPHENE_RECT_INIT (0, -0.5f, 1, 2));
   for (guint col = 0; col < 4; col++) {
     ks_patch_grid_add (padded, 0, 0, 1, col);
     ks_patch_grid_add (padded, 0, 0, 2, col);
   }
   inner = ks_patch_grid_dup_shares (padded, KS_PATCH_ALL, KS_PATCH_ALL);
-  padded_words = ks_patch_grid_dup_finding (padded, inner);
-  g_assert_cmpstr (padded_words, ==, "100 % kept");
+  padded_words = ks_patch_grid_dup_finding (padded, inner, 0.5);
+  g_assert_cmpstr (padded_words, ==, "50 % kept");
 }
 
 /* Every cell has the colour of its own share, the most kept one the whole colour. */
@@ -210,6 +211,37 @@ test_map (void)
   ui_test_close (window);
 }
 
+/* The share is the picture's, tiles and overview together, whichever of them is shown, and of the
+ * tokens that there were; the parts are those of what is shown. */
+static void
+test_share (void)
+{
+  GtkWidget *map = ks_picture_map_new ("cat.png"), *views = NULL;
+  KsPictureMap *self = KS_PICTURE_MAP (map);
+  GtkWindow *window = ui_test_present (map, 360, 520);
+  g_autoptr (KsPatchGrid) detail = ks_patch_grid_new (1, 2, 3, 3);
+  g_autoptr (KsPatchGrid) overview = ks_patch_grid_new (1, 2, 1, 3);
+
+  for (guint head = 0; head < 2; head++) {
+    ks_patch_grid_add (detail, 0, head, 0, 0);
+    for (guint col = 0; col < 3; col++)
+      ks_patch_grid_add (overview, 0, head, 0, col);
+  }
+  ks_picture_map_set_grids (self, detail, overview);
+  g_assert_cmpstr (ks_picture_map_get_finding (self), ==,
+                   "33 % kept: most at the top left, least at the top");
+  ks_picture_map_set_filter (self, 0, 1); /* as much of one head */
+  g_assert_cmpstr (ks_picture_map_get_finding (self), ==,
+                   "33 % kept: most at the top left, least at the top");
+  views =
+      gtk_widget_get_ancestor (ui_test_find_text (map, "The picture in tiles"), GTK_TYPE_DROP_DOWN);
+  gtk_drop_down_set_selected (GTK_DROP_DOWN (views), 1);
+  g_assert_cmpstr (ks_picture_map_get_finding (self), ==, "33 % kept");
+  ks_picture_map_set_n_token (self, 8); /* a third of the places had none */
+  g_assert_cmpstr (ks_picture_map_get_finding (self), ==, "50 % kept");
+  ui_test_close (window);
+}
+
 /* Pictures for looking at: light, dark, narrow, wide, tiles with an overview, a padded square. */
 static void
 test_looks (void)
@@ -249,6 +281,7 @@ main (int argc, char **argv)
   g_test_add_func ("/picture-map/findings", test_findings);
   g_test_add_func ("/picture-map/cells", test_cells);
   g_test_add_func ("/picture-map/map", test_map);
+  g_test_add_func ("/picture-map/share", test_share);
   g_test_add_func ("/picture-map/looks", test_looks);
   return g_test_run ();
 }

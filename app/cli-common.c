@@ -164,6 +164,24 @@ cli_tell_sound (const char *name)
   cli_print_notice (text);
 }
 
+void
+cli_tell_large (const char *name, gboolean is_video, guint n_token, guint n_trained,
+                gboolean can_shrink)
+{
+  const char *hint = "";
+  g_autofree char *text = NULL;
+
+  if (n_trained == 0)
+    return;
+  if (is_video)
+    hint = can_shrink ? ": --frames or --max-pixels lowers it" : ": --frames lowers it";
+  else if (can_shrink)
+    hint = ": --max-pixels lowers it";
+  text = g_strdup_printf ("%s takes %u tokens, more than %sthe %u this model was trained for%s",
+                          name, n_token, n_token > n_trained ? "" : "half of ", n_trained, hint);
+  cli_print_notice (text);
+}
+
 static int
 get_exit (const GError *error)
 {

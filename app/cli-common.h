@@ -67,6 +67,10 @@ void cli_print_notice (const char *text);
 void cli_print_file_notice (const char *name, const char *text);
 /* That nobody hears a video's sound. */
 void cli_tell_sound (const char *name);
+/* The same for pictures that take more than half of the n_trained tokens that the model was trained
+ * for; n_trained 0: nothing. */
+void cli_tell_large (const char *name, gboolean is_video, guint n_token, guint n_trained,
+                     gboolean can_shrink);
 /* Prints the error and gives the exit code that belongs to it. */
 int cli_fail (const GError *error);
 int cli_usage (const char *format, ...) G_GNUC_PRINTF (1, 2);

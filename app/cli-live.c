@@ -8,6 +8,21 @@
 
 #define SMALL_SIDE_PX 16u /* when only the kind or the number matters */
 
+/* Before it is looked at: tokens that n_picture pictures of a file of that size take. */
+static void
+tell_large (const CliTalk *talk, const KsMediaResult *facts, const char *name, guint n_picture,
+            guint max_side_px)
+{
+  guint width = facts->width_px, height = facts->height_px;
+  KsEyesCost cost;
+
+  ks_eyes_fit_size (&width, &height, max_side_px);
+  cost = ks_eyes_weigh (&talk->eyes, n_picture,
+                        ks_eyes_count_tokens (&talk->eyes, width, height, NULL));
+  cli_tell_large (name, facts->kind == KS_MEDIA_VIDEO, cost.n_token, cost.n_trained,
+                  cost.can_shrink);
+}
+
 /* Frames of a video, in pairs where the model takes them so. */
 static gboolean
 watch (CliTalk *talk, const KsPicture *whole, GError **error)
@@ -25,6 +40,7 @@ watch (CliTalk *talk, const KsPicture *whole, GError **error)
     cli_print_file_notice (whole->name, facts->warning);
   if (facts->has_sound)
     cli_tell_sound (whole->name);
+  tell_large (talk, facts, whole->name, (frames->len + step - 1) / step, KS_PICTURE_FRAME_SIDE_PX);
   talk->n_video++;
   for (guint i = 0; i < frames->len; i += step) {
     KsPicture *picture = ks_picture_new (KS_PICTURE_FRAME, whole->hash, whole->path, whole->name);
@@ -49,6 +65,7 @@ look (CliTalk *talk, const char *path, const KsMediaResult *result, GError **err
     return watch (talk, picture, error);
   if (result->warning != NULL)
     cli_print_file_notice (picture->name, result->warning);
+  tell_large (talk, result, picture->name, 1, KS_PICTURE_MAX_SIDE_PX);
   ks_conversation_add_picture (talk->conversation, g_steal_pointer (&picture));
   return TRUE;
 }

@@ -500,6 +500,17 @@ unlock (CliSession *self, KsPendingAttachment *pending)
   return typed != NULL;
 }
 
+static void
+tell_large (KsPendingAttachment *pending)
+{
+  gboolean can_shrink = FALSE;
+  guint n_trained = ks_pending_attachment_get_n_trained (pending, &can_shrink);
+
+  cli_tell_large (ks_pending_attachment_get_name (pending),
+                  ks_pending_attachment_get_kind (pending) == KS_ATTACHMENT_VIDEO,
+                  ks_pending_attachment_get_n_visual (pending), n_trained, can_shrink);
+}
+
 gboolean
 cli_session_attach (CliSession *self, const char *path, GError **error)
 {
@@ -526,6 +537,7 @@ cli_session_attach (CliSession *self, const char *path, GError **error)
                              ks_pending_attachment_get_warning (pending));
     if (ks_pending_attachment_is_seen (pending) && ks_pending_attachment_has_sound (pending))
       cli_tell_sound (ks_pending_attachment_get_name (pending));
+    tell_large (pending);
     return TRUE;
   }
   text = ks_pending_attachment_get_error (pending);

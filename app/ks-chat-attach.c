@@ -116,9 +116,10 @@ static void
 take_description (KsChat *self, KsPendingAttachment *pending, GBytes *message, guint n_pictures)
 {
   guint n_each = n_pictures > 0 ? count_visual (self, pending, NULL) : 0;
+  KsEyesCost cost = ks_eyes_weigh (&self->library->eyes, n_pictures, n_each);
 
   ks_pending_attachment_set_message (pending, message);
-  ks_pending_attachment_set_pictures (pending, n_pictures, n_pictures * n_each);
+  ks_pending_attachment_set_pictures (pending, n_pictures, &cost);
   count_tokens (self, pending);
 }
 

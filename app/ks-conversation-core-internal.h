@@ -43,6 +43,7 @@ struct _KsConversationCore {
   gboolean at_start;     /* no text of the answer has been shown yet */
   KsPictureLoader *loader;
   GPtrArray *asked; /* of KsPicture: all that the request brings; NULL between requests */
+  guint64 n_looked; /* tokens of the turn's pictures, while they are looked at */
   GArray *runs;     /* of KsViewRun: every view in the timeline, in its order */
   GPtrArray *seen;  /* of KsSeenPicture; replaced, never changed, when a picture is added */
   KsAnswerInfo answer;
@@ -66,8 +67,10 @@ struct _KsConversationCore {
 /* --- ks-conversation-core.c --- */
 void ks_core_publish (KsConversationCore *core);
 gboolean ks_core_check_cancelled (KsEngineJob *job, GError **error);
-/* Once: the model has never seen anything this long. */
-void ks_core_tell_length (KsConversationCore *core, KsEngineJob *job);
+/* Once, as soon as it is known that n_more tokens come: the model has never seen anything this
+ * long.
+ */
+void ks_core_tell_length (KsConversationCore *core, KsEngineJob *job, guint64 n_more);
 /* A target for everything, in force at once. */
 gboolean ks_core_set_total (KsConversationCore *core, guint64 total_bytes, GError **error);
 

@@ -108,18 +108,19 @@ ks_core_check_cancelled (KsEngineJob *job, GError **error)
 }
 
 void
-ks_core_tell_length (KsConversationCore *core, KsEngineJob *job)
+ks_core_tell_length (KsConversationCore *core, KsEngineJob *job, guint64 n_more)
 {
   guint n_ctx = ks_model_get_shape (core->setup->model)->n_ctx_train;
+  guint64 n_token = ks_timeline_get_seen (core->tl) + n_more;
   g_autofree char *text = NULL;
 
-  if (core->told_length || ks_timeline_get_seen (core->tl) <= n_ctx)
+  if (core->told_length || n_token <= n_ctx)
     return;
   core->told_length = TRUE;
-  text =
-      g_strdup_printf ("This conversation is now longer than the %u tokens the model was trained "
-                       "for: older parts move closer together, and answers may get worse.",
-                       n_ctx);
+  text = g_strdup_printf ("This conversation takes %" G_GUINT64_FORMAT
+                          " tokens, more than the %u the model was trained for: older parts move "
+                          "closer together, and answers may get worse.",
+                          n_token, n_ctx);
   ks_engine_job_emit_notice (job, text);
 }
 
@@ -244,7 +245,7 @@ generate (KsConversationCore *core, KsEngine *engine, KsEngineJob *job,
     if (!ks_core_check_cancelled (job, &local) || !generate_token (core, job, &end, &local))
       break;
     core->answer.answer_s = (double)(g_get_monotonic_time () - begin) / 1e6;
-    ks_core_tell_length (core, job);
+    ks_core_tell_length (core, job, 0);
     ks_core_publish (core);
   }
   if (local != NULL)

@@ -217,6 +217,12 @@ ks_core_book (KsConversationCore *core, KsEngineJob *job, const KsPicture *pictu
 
 /* --- encoding --- */
 
+static guint
+count_tokens (KsConversationCore *core, const ks_vision_plan *plan)
+{
+  return plan->n_view * ks_sight_count_view_tok (core->setup->sight, plan);
+}
+
 /* Decodes and encodes; the result is kept. */
 static const ks_vision_embeds *
 encode (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const KsPicture *picture,
@@ -232,8 +238,10 @@ encode (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const KsPi
   ks_vision_hooks hooks = {.stop = stop_requested, .progress = encode_progress, .user = &looking};
 
   if (decode (&looking, &rgb, error) && ks_sight_make_plan (sight, picture, &rgb, &plan, error) &&
-      book_room (core, job, &plan, error))
+      book_room (core, job, &plan, error)) {
+    ks_core_tell_length (core, job, core->n_looked + count_tokens (core, &plan));
     embeds = ks_sight_encode (sight, picture, &rgb, &plan, &hooks, error);
+  }
   end_looking (&looking);
   ks_picture_rgb_clear (&rgb);
   ks_core_publish (core); /* done, stopped or failed: its scratch is free again */
@@ -397,6 +405,7 @@ ks_core_look (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, cons
                  ((const KsPicture *)g_ptr_array_index (pictures, 0))->name);
     return FALSE;
   }
+  core->n_looked = 0;
   for (guint i = 0; i < pictures->len; i++) {
     const KsPicture *picture = g_ptr_array_index (pictures, i);
     g_autoptr (GError) local = NULL;
@@ -407,6 +416,8 @@ ks_core_look (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, cons
       return FALSE;
     if (look_at (core, engine, job, picture, i == 0, &plan, &time_s, &local)) {
       fill_visual (core->setup->sight, picture, &plan, time_s, &out[i]);
+      core->n_looked += count_tokens (core, &plan);
+      ks_core_tell_length (core, job, core->n_looked);
     } else if (is_lost (local)) {
       lost[i] = any_lost = TRUE;
       ks_core_tell_lost (core, job, picture->name);
@@ -419,6 +430,7 @@ ks_core_look (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, cons
     }
     ks_core_publish (core);
   }
+  core->n_looked = 0; /* they are counted as they are read from now on */
   ks_picture_loader_forget (core->loader);
   *out_rest = any_lost ? leave_out (turn, lost, out) : NULL;
   return TRUE;

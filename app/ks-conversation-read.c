@@ -223,6 +223,7 @@ read_tokens (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const
   guint run = 0;
 
   core->has_head = FALSE;
+  ks_core_tell_length (core, job, n_total - n_before);
   for (guint32 i = 0; i < span->n;) {
     guint n_run = 0;
     guint32 end = find_end (span, i, run, chunk, &n_run);
@@ -237,7 +238,6 @@ read_tokens (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, const
     run += n_run;
     i = end;
     ks_engine_job_emit_progress (job, n_before + i, n_total);
-    ks_core_tell_length (core, job);
     ks_core_publish (core);
   }
   return TRUE;

@@ -29,3 +29,15 @@ ks_eyes_count_tokens (const KsEyes *eyes, guint width_px, guint height_px, char 
     *out_problem = g_strdup (err.text);
   return 0;
 }
+
+KsEyesCost
+ks_eyes_weigh (const KsEyes *eyes, guint n_picture, guint n_each)
+{
+  KsEyesCost cost = {.n_token = n_picture * n_each};
+
+  g_return_val_if_fail (eyes != NULL, cost);
+  cost.can_shrink = eyes->prep.max_pixels > 0;
+  if (cost.n_token > eyes->n_ctx_train / 2)
+    cost.n_trained = eyes->n_ctx_train;
+  return cost;
+}

@@ -15,7 +15,15 @@ typedef struct {
   gboolean pairs; /* it takes the frames of a video two by two */
   ks_vision_prep prep;
   ks_vision_limits limits;
+  guint n_ctx_train; /* tokens of a conversation that the model was trained for; 0 = not known */
 } KsEyes;
+
+/* What the pictures of a file cost. */
+typedef struct {
+  guint n_token;
+  guint n_trained;     /* KsEyes' n_ctx_train where they take more than half of it, else 0 */
+  gboolean can_shrink; /* smaller pictures take fewer */
+} KsEyesCost;
 
 /* What is told once where a model without eyes gets pictures. */
 #define KS_EYES_BLIND_NOTICE                                                                       \
@@ -27,5 +35,7 @@ void ks_eyes_fit_size (guint *width_px, guint *height_px, guint max_side_px);
  * says why, or stays NULL for a blind model. (transfer full) */
 guint ks_eyes_count_tokens (const KsEyes *eyes, guint width_px, guint height_px,
                             char **out_problem);
+/* n_picture of them, each of n_each tokens. */
+KsEyesCost ks_eyes_weigh (const KsEyes *eyes, guint n_picture, guint n_each);
 
 G_END_DECLS

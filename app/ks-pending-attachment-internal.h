@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once
 
+#include "app/ks-eyes.h"
 #include "app/ks-pending-attachment.h"
 #include "app/ks-token-count.h"
 
@@ -34,7 +35,7 @@ void ks_pending_attachment_set_attachment (KsPendingAttachment *self,
                                            KsAttachment *take_attachment);
 /* Pictures that the model sees of it, and what they cost; before the text is counted. */
 void ks_pending_attachment_set_pictures (KsPendingAttachment *self, guint n_pictures,
-                                         guint n_tokens);
+                                         const KsEyesCost *cost);
 void ks_pending_attachment_set_n_tokens (KsPendingAttachment *self, guint n_text_tokens);
 /* What it adds to a message, NULL before READY: counted again when the model is another one. */
 void ks_pending_attachment_set_message (KsPendingAttachment *self, GBytes *message);

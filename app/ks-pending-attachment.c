@@ -31,7 +31,7 @@ struct _KsPendingAttachment {
   KsPendingState state;
   double progress;
   guint n_tokens;
-  guint n_visual; /* tokens of its pictures */
+  KsEyesCost cost; /* of its pictures */
   guint n_pictures;
   KsPixels *thumbnail;
   GPtrArray *frames; /* of KsPendingFrame, or NULL */
@@ -259,12 +259,14 @@ ks_pending_attachment_set_attachment (KsPendingAttachment *self, KsAttachment *t
 }
 
 void
-ks_pending_attachment_set_pictures (KsPendingAttachment *self, guint n_pictures, guint n_tokens)
+ks_pending_attachment_set_pictures (KsPendingAttachment *self, guint n_pictures,
+                                    const KsEyesCost *cost)
 {
   gboolean was_seen = ks_pending_attachment_is_seen (self);
+  gboolean is_same = self->n_pictures == n_pictures && self->cost.n_trained == cost->n_trained;
 
-  self->n_visual = n_tokens;
-  if (self->n_pictures == n_pictures)
+  self->cost = *cost;
+  if (is_same)
     return;
   self->n_pictures = n_pictures;
   notify (self, PROP_N_PICTURES);
@@ -275,7 +277,7 @@ ks_pending_attachment_set_pictures (KsPendingAttachment *self, guint n_pictures,
 void
 ks_pending_attachment_set_n_tokens (KsPendingAttachment *self, guint n_text_tokens)
 {
-  guint n_tokens = n_text_tokens + self->n_visual;
+  guint n_tokens = n_text_tokens + self->cost.n_token;
 
   self->count = NULL; /* it has ended, or nothing is counted */
   if (self->n_tokens == n_tokens)
@@ -338,6 +340,22 @@ ks_pending_attachment_get_n_tokens (KsPendingAttachment *self)
 {
   g_return_val_if_fail (KS_IS_PENDING_ATTACHMENT (self), 0);
   return self->n_tokens;
+}
+
+guint
+ks_pending_attachment_get_n_visual (KsPendingAttachment *self)
+{
+  g_return_val_if_fail (KS_IS_PENDING_ATTACHMENT (self), 0);
+  return self->cost.n_token;
+}
+
+guint
+ks_pending_attachment_get_n_trained (KsPendingAttachment *self, gboolean *out_can_shrink)
+{
+  g_return_val_if_fail (KS_IS_PENDING_ATTACHMENT (self), 0);
+  if (out_can_shrink != NULL)
+    *out_can_shrink = self->cost.can_shrink;
+  return self->cost.n_trained;
 }
 
 guint

@@ -37,6 +37,11 @@ KsPendingState ks_pending_attachment_get_state (KsPendingAttachment *self);
 KsAttachmentKind ks_pending_attachment_get_kind (KsPendingAttachment *self);
 double ks_pending_attachment_get_progress (KsPendingAttachment *self);
 guint ks_pending_attachment_get_n_tokens (KsPendingAttachment *self);
+/* Tokens of its pictures alone, known as soon as it is READY. */
+guint ks_pending_attachment_get_n_visual (KsPendingAttachment *self);
+/* Tokens that the model was trained for, where its pictures take more than half of them; else 0.
+ * *out_can_shrink (may be NULL): a smaller largest size of pictures makes them fewer. */
+guint ks_pending_attachment_get_n_trained (KsPendingAttachment *self, gboolean *out_can_shrink);
 guint ks_pending_attachment_get_n_pages (KsPendingAttachment *self);
 guint ks_pending_attachment_get_n_pictures (KsPendingAttachment *self);
 gboolean ks_pending_attachment_is_seen (KsPendingAttachment *self);

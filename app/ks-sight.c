@@ -11,6 +11,7 @@ struct _KsSight {
   ks_vision *vision;
   KsEmbedCache *cache;
   ks_vision_limits limits;
+  guint n_ctx_train;
   gboolean has_disk;
   char *key_base; /* model and preprocessing */
   guint64 quota_bytes, spare_bytes;
@@ -57,6 +58,7 @@ ks_sight_open (ks_alloc *alloc, ks_backend *be, const ks_model *model,
 
   sight->alloc = alloc;
   sight->limits = options->limits;
+  sight->n_ctx_train = ks_model_get_shape (model)->n_ctx_train;
   sight->quota_bytes = sight->spare_bytes = options->memory_quota_bytes;
   if (!open_tower (sight, be, model, options, error)) {
     ks_sight_free (sight);
@@ -113,7 +115,8 @@ ks_sight_get_eyes (const KsSight *sight)
                   .pairs = family == KS_VISION_QWEN2VL || family == KS_VISION_QWEN25VL ||
                            family == KS_VISION_QWEN3VL,
                   .prep = ks_vision_get_shape (sight->vision)->prep,
-                  .limits = sight->limits};
+                  .limits = sight->limits,
+                  .n_ctx_train = sight->n_ctx_train};
 }
 
 guint

@@ -83,6 +83,27 @@ dup_tokens (KsAttachmentChip *self)
                           tokens);
 }
 
+/* What large pictures cost a model that never read so much; NULL where they are not large. */
+static char *
+dup_large (KsAttachmentChip *self)
+{
+  gboolean can_shrink = FALSE;
+  guint n_trained = ks_pending_attachment_get_n_trained (self->attachment, &can_shrink);
+  gboolean is_beyond = ks_pending_attachment_get_n_visual (self->attachment) > n_trained;
+  g_autofree char *count = ks_words_count (n_trained), *large = NULL;
+
+  if (n_trained == 0)
+    return NULL;
+  /* Translators: said of a picture's tokens; %s is a number. */
+  large = g_strdup_printf (
+      is_beyond ? _ ("More than the %s tokens that this model was trained for")
+                : _ ("More than half of the %s tokens that this model was trained for"),
+      count);
+  if (!can_shrink)
+    return g_steal_pointer (&large);
+  return g_strconcat (large, "\n", _ ("A smaller size can be set in Preferences, Pictures"), NULL);
+}
+
 /* Whether the model looks at it, for what can be looked at. */
 static char *
 dup_seen (KsAttachmentChip *self)
@@ -116,7 +137,7 @@ static char *
 dup_ready (KsAttachmentChip *self)
 {
   const char *warning = ks_pending_attachment_get_warning (self->attachment);
-  char *seen = dup_seen (self);
+  char *seen = dup_seen (self), *large = dup_large (self);
   g_autofree char *pages = dup_pages (self);
   g_autofree char *tokens = dup_tokens (self);
   g_autoptr (GPtrArray) lines = g_ptr_array_new_with_free_func (g_free);
@@ -126,6 +147,8 @@ dup_ready (KsAttachmentChip *self)
     g_ptr_array_add (lines, g_strdup_printf (C_ ("pages and tokens", "%s · %s"), pages, tokens));
   else if (pages != NULL || tokens != NULL)
     g_ptr_array_add (lines, g_strdup (pages != NULL ? pages : tokens));
+  if (large != NULL)
+    g_ptr_array_add (lines, large);
   if (seen != NULL)
     g_ptr_array_add (lines, seen);
   if (warning != NULL)

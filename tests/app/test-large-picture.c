@@ -248,6 +248,41 @@ test_narrow (Fixture *f, gconstpointer data)
   g_assert_no_error (error);
 }
 
+static void
+stop_at_notice_cb (KsEngineJob *job, const char *text, gpointer user_data)
+{
+  g_string_append_printf (user_data, "%s\n", text);
+  ks_engine_job_cancel (job);
+}
+
+static void
+count_read_cb (KsEngineJob *job, guint n_done, guint n_total, gpointer user_data)
+{
+  *(guint *)user_data += n_done;
+}
+
+/* Pictures that together are longer than what the model was trained for are told of while they are
+ * looked at, once, before a token of them is read: there is still time to stop. */
+static void
+test_length (Fixture *f, gconstpointer data)
+{
+  g_autoptr (KsEngineJob) job = NULL;
+  g_autoptr (GString) notices = g_string_new (NULL);
+  g_autoptr (GError) error = NULL;
+  guint n_read = 0;
+
+  ks_conversation_add_picture (f->conversation, write_picture (f, "a.bmp", SIDE, SIDE));
+  ks_conversation_add_picture (f->conversation, write_picture (f, "b.bmp", SIDE, SIDE - 100));
+  job = ks_conversation_ask (f->conversation, "What are these?", f->answers);
+  g_signal_connect (job, "notice", G_CALLBACK (stop_at_notice_cb), notices);
+  g_signal_connect (job, "progress", G_CALLBACK (count_read_cb), &n_read);
+  g_assert_false (ks_engine_job_wait (job, &error));
+  g_assert_error (error, KS_ENGINE_ERROR, KS_ERR_CANCELLED);
+  g_assert_cmpuint (n_read, ==, 0);
+  g_assert_nonnull (strstr (notices->str, " tokens, more than the 4096 the model was trained for"));
+  g_assert_null (strchr (strchr (notices->str, '\n') + 1, '\n'));
+}
+
 int
 main (int argc, char **argv)
 {
@@ -256,5 +291,6 @@ main (int argc, char **argv)
   g_test_add ("/large-picture/stopped", Fixture, NULL, set_up, test_stopped, tear_down);
   g_test_add ("/large-picture/progress", Fixture, NULL, set_up, test_progress, tear_down);
   g_test_add ("/large-picture/narrow", Fixture, NULL, set_up, test_narrow, tear_down);
+  g_test_add ("/large-picture/length", Fixture, NULL, set_up, test_length, tear_down);
   return g_test_run ();
 }

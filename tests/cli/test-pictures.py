@@ -284,6 +284,26 @@ def a_picture_that_these_eyes_cannot_take_is_not_supported():
 
 
 @check
+def a_large_picture_is_told_of_before_it_is_looked_at():
+    """Its tokens, what the model was trained for, and what lowers them; nothing of a small one.  The file that is
+    missing ends the command before the model is asked anything."""
+    large, small = write("large.png", png(2000, 1800)), write("small.png", png(300, 200))
+    for where in ((), ("--session", "new")):
+        _, _, err = run("ask", *options("qwen2.5-vl"), *where, "--image", small, "--image", large, "--image",
+                        "missing.png", "?")
+        lines = [line for line in err.splitlines() if " takes " in line]
+        expect(len(lines) == 1, err)
+        n_token = int(lines[0].split("large.png takes ", 1)[1].split(" tokens, more than the 4096 this model was "
+                                                                     "trained for: --max-pixels lowers it")[0])
+        plan = run("inspect", "vision", "--mmproj", case("qwen2.5-vl", "mmproj.gguf"), "--image", large,
+                   "--pixels-only", "--json")
+        expect(json.loads(plan[1])["n_tokens"] == n_token, f"{n_token} {plan}")
+        _, _, err = run("ask", *options("qwen2.5-vl"), *where, "--max-pixels", "200000", "--image", large, "--image",
+                        "missing.png", "?")
+        expect(" takes " not in err, err)
+
+
+@check
 def what_is_no_picture_is_refused():
     path = os.path.join(HOME.name, "words.txt")
     with open(path, "w", encoding="utf-8") as file:

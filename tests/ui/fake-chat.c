@@ -1,4 +1,5 @@
-/* fake-chat.c - see fake-chat.h. */
+/* fake-chat.c - see fake-chat.h.
+ * Over 700 lines because three objects of app/ share their private fields here. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/ui/fake-chat.h"
 
@@ -10,8 +11,8 @@ struct _KsPendingAttachment {
   KsPendingState state;
   KsAttachmentKind kind;
   double progress;
-  guint n_token, n_page, n_picture;
-  gboolean has_sound;
+  guint n_token, n_page, n_picture, n_trained;
+  gboolean has_sound, can_shrink;
   KsPixels *thumbnail;
   KsAttachment *attachment;
 };
@@ -153,6 +154,19 @@ ks_pending_attachment_get_attachment (KsPendingAttachment *self)
 }
 
 guint
+ks_pending_attachment_get_n_visual (KsPendingAttachment *self)
+{
+  return self->n_picture > 0 ? self->n_token : 0;
+}
+
+guint
+ks_pending_attachment_get_n_trained (KsPendingAttachment *self, gboolean *out_can_shrink)
+{
+  *out_can_shrink = self->can_shrink;
+  return self->n_trained;
+}
+
+guint
 ks_pending_attachment_get_n_pictures (KsPendingAttachment *self)
 {
   return self->n_picture;
@@ -237,6 +251,14 @@ void
 fake_pending_set_has_sound (KsPendingAttachment *self, gboolean has_sound)
 {
   self->has_sound = has_sound;
+}
+
+void
+fake_pending_set_large (KsPendingAttachment *self, guint n_trained, gboolean can_shrink)
+{
+  self->n_trained = n_trained;
+  self->can_shrink = can_shrink;
+  g_object_notify (G_OBJECT (self), "n-pictures");
 }
 
 /* --- chat --- */

@@ -53,6 +53,8 @@ void fake_pending_set_state (KsPendingAttachment *self, KsPendingState state, co
 void fake_pending_set_n_pictures (KsPendingAttachment *self, guint n_picture);
 /* Shown with the next of its facts. */
 void fake_pending_set_has_sound (KsPendingAttachment *self, gboolean has_sound);
+/* That these are many tokens for a model that was trained for n_trained; 0 = they are not. */
+void fake_pending_set_large (KsPendingAttachment *self, guint n_trained, gboolean can_shrink);
 void fake_pending_set_progress (KsPendingAttachment *self, double progress);
 void fake_pending_set_facts (KsPendingAttachment *self, KsAttachmentKind kind, guint n_page,
                              guint n_token, const char *warning);

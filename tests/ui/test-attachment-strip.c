@@ -156,6 +156,28 @@ test_picture (Fixture *fixture, gconstpointer data)
   assert_detail (chip, "a.png", "256 tokens"); /* nobody knows what the next one can */
 }
 
+/* Before it is sent a picture says that it is large for the model, and where that is changed. */
+static void
+test_large (Fixture *fixture, gconstpointer data)
+{
+  KsPendingAttachment *attachment = fake_chat_add (fixture->chat, "a.jpg", KS_PENDING_READY);
+  GtkWidget *chip = find_chip (fixture, "a.jpg");
+
+  fake_library_set_model (fixture->library, KS_MODEL_READY, NULL, TRUE);
+  fake_pending_set_facts (attachment, KS_ATTACHMENT_IMAGE, 0, 16224, NULL);
+  fake_pending_set_n_pictures (attachment, 1);
+  fake_pending_set_large (attachment, 4096, TRUE);
+  assert_detail (chip, "a.jpg",
+                 "16,224 tokens\nMore than the 4,096 tokens that this model was trained for\n"
+                 "A smaller size can be set in Preferences, Pictures\nSeen by the model");
+  fake_pending_set_large (attachment, 32000, FALSE);
+  assert_detail (chip, "a.jpg",
+                 "16,224 tokens\nMore than half of the 32,000 tokens that this model was trained "
+                 "for\nSeen by the model");
+  fake_pending_set_large (attachment, 0, TRUE);
+  assert_detail (chip, "a.jpg", "16,224 tokens\nSeen by the model");
+}
+
 /* In the strip's window and in dialogs over it. */
 static GtkWidget *
 find_anywhere (const char *text)
@@ -357,6 +379,7 @@ main (int argc, char **argv)
   ADD ("states", test_states);
   ADD ("cost", test_cost);
   ADD ("picture", test_picture);
+  ADD ("large", test_large);
   ADD ("video", test_video);
   ADD ("pages", test_pages);
   ADD ("password", test_password);

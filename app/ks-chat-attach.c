@@ -613,12 +613,20 @@ ks_chat_check_attachments (KsChat *self)
       return "An attachment is still being read: wait for it, or remove it.";
     case KS_PENDING_PASSWORD:
       return "An attachment needs its password: enter it, or remove the attachment.";
-    case KS_PENDING_FAILED:
-      return "An attachment could not be read: remove it.";
     default:
       break;
     }
   return NULL;
+}
+
+gboolean
+ks_chat_has_ready_attachment (KsChat *self)
+{
+  gboolean found = FALSE;
+
+  for (guint i = 0; i < get_n_pending (self) && !found; i++)
+    found = ks_pending_attachment_get_state (peek_pending (self, i)) == KS_PENDING_READY;
+  return found;
 }
 
 void

@@ -167,8 +167,9 @@ char *ks_chat_make_title (const char *text, GPtrArray *attachments);
 GPtrArray *ks_chat_take_attachments (KsChat *self);
 /* The message could not be stored: what was taken is pending again.  NULL is allowed. */
 void ks_chat_give_back_attachments (KsChat *self, GPtrArray *taken);
-/* NULL when all are READY, else why a message cannot be sent. */
+/* NULL when all are READY or FAILED, else why a message cannot be sent. */
 const char *ks_chat_check_attachments (KsChat *self);
+gboolean ks_chat_has_ready_attachment (KsChat *self);
 /* The model is there, or another one: tokens are counted anew. */
 void ks_chat_count_attachments (KsChat *self);
 void ks_chat_cancel_attachments (KsChat *self);

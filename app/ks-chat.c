@@ -431,17 +431,19 @@ ks_chat_send (KsChat *self, const char *text, const char **out_reason)
   reason = check_idle (self);
   if (reason == NULL)
     reason = ks_chat_check_attachments (self);
-  if (reason == NULL && is_blank (valid) &&
-      g_list_model_get_n_items (G_LIST_MODEL (self->attachments)) == 0)
+  if (reason == NULL && is_blank (valid) && !ks_chat_has_ready_attachment (self))
     reason = "There is nothing to send: write a message or attach a file.";
   if (out_reason != NULL)
     *out_reason = reason;
   if (reason != NULL)
     return FALSE;
   taken = ks_chat_take_attachments (self);
-  for (guint i = 0; taken != NULL && i < taken->len; i++)
-    g_ptr_array_add (attachments, g_object_ref (ks_pending_attachment_get_attachment (
-                                      g_ptr_array_index (taken, i))));
+  for (guint i = 0; taken != NULL && i < taken->len; i++) {
+    KsPendingAttachment *pending = g_ptr_array_index (taken, i);
+
+    if (ks_pending_attachment_get_state (pending) == KS_PENDING_READY)
+      g_ptr_array_add (attachments, g_object_ref (ks_pending_attachment_get_attachment (pending)));
+  }
   last = peek_message (self, 0);
   ks_chat_start_run (self, KS_RUN_SEND, last != NULL ? ks_message_get_id (last) : 0, NULL, NULL,
                      valid, attachments);

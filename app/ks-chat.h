@@ -65,8 +65,9 @@ void ks_chat_unlock_attachment (KsChat *self, KsPendingAttachment *attachment,
 void ks_chat_set_reading (KsChat *self, KsPendingAttachment *attachment, const KsReading *reading);
 void ks_chat_remove_attachment (KsChat *self, KsPendingAttachment *attachment); /* cancels it */
 
-/* Takes text and the READY attachments as the next message; FALSE when it cannot be sent now (busy,
- * read only, empty, an attachment that is not ready): *out_reason (may be NULL) says why. */
+/* Takes text and the READY attachments as the next message; those that FAILED are left out and
+ * gone. FALSE when it cannot be sent now (busy, read only, nothing to send, an attachment that is
+ * LOADING or locked): *out_reason (may be NULL) says why. */
 gboolean ks_chat_send (KsChat *self, const char *text, const char **out_reason);
 void ks_chat_stop (KsChat *self);
 /* A new answer beside the last one, as a branch. */

@@ -21,7 +21,7 @@ typedef enum {
   KS_PENDING_READY,
   KS_PENDING_PASSWORD, /* encrypted: ks_chat_unlock_attachment goes on; "error" says if one was
                           wrong */
-  KS_PENDING_FAILED    /* "error" says why; it can only be removed */
+  KS_PENDING_FAILED    /* "error" says why; messages go without it */
 } KsPendingState;
 
 #define KS_TYPE_PENDING_ATTACHMENT (ks_pending_attachment_get_type ())

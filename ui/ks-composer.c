@@ -3,6 +3,7 @@
 #include "ui/ks-composer.h"
 
 #include "ui/ks-attachment-strip.h"
+#include "ui/ks-attachment-words.h"
 #include "ui/ks-capture-buttons.h"
 #include "ui/ks-compat.h"
 #include "ui/ks-error-text.h"
@@ -25,6 +26,7 @@ struct _KsComposer {
   GtkTextView *view;
   GtkLabel *placeholder;
   GtkButton *send_button;
+  GtkLabel *hint; /* what becomes of files that cannot be read, while they wait */
   GtkLabel *note;
 
   KsLibrary *library;
@@ -83,31 +85,12 @@ dup_closed_reason (KsComposer *self)
   return g_strdup (ks_chat_get_read_only_reason (self->chat));
 }
 
-/* Why an attachment keeps the message back. (transfer full) */
-static char *
-dup_attachment_reason (KsPendingAttachment *attachment)
-{
-  const char *name = ks_pending_attachment_get_name (attachment);
-
-  switch (ks_pending_attachment_get_state (attachment)) {
-  case KS_PENDING_LOADING:
-    return g_strdup_printf (_ ("“%s” is still being read."), name);
-  case KS_PENDING_PASSWORD:
-    return g_strdup_printf (_ ("“%s” needs its password. Enter it, or remove the file."), name);
-  case KS_PENDING_FAILED:
-    return g_strdup_printf (_ ("“%s” could not be read. Remove it to send the message."), name);
-  default:
-    return NULL;
-  }
-}
-
 /* Why the message cannot be sent now, NULL when it can. (transfer full) */
 static char *
 dup_reason (KsComposer *self)
 {
   g_autofree char *reason = dup_closed_reason (self);
   GListModel *attachments = NULL;
-  guint n_attachment = 0;
 
   if (reason != NULL)
     return g_steal_pointer (&reason);
@@ -120,14 +103,12 @@ dup_reason (KsComposer *self)
                          ? ks_library_get_model_error (self->library)
                          : _ ("No model is loaded. Choose one in the preferences."));
   attachments = ks_chat_get_attachments (self->chat);
-  n_attachment = g_list_model_get_n_items (attachments);
-  for (guint i = 0; i < n_attachment && reason == NULL; i++) {
-    g_autoptr (KsPendingAttachment) attachment = g_list_model_get_item (attachments, i);
-
-    reason = dup_attachment_reason (attachment);
-  }
-  if (reason == NULL && n_attachment == 0 && is_blank (self))
-    reason = g_strdup (_ ("Write a message first."));
+  reason = ks_attachment_words_dup_reason (attachments);
+  if (reason == NULL && is_blank (self) && !ks_attachment_words_has_ready (attachments))
+    reason = g_strdup (g_list_model_get_n_items (attachments) == 0
+                           ? _ ("Write a message first.")
+                           : _ ("No attached file can be read. Write a message first, or attach "
+                                "another file."));
   return g_steal_pointer (&reason);
 }
 
@@ -164,6 +145,17 @@ update_send_button (KsComposer *self)
     gtk_widget_remove_css_class (button, "suggested-action");
   gtk_widget_set_sensitive (button, reason == NULL);
   describe (button, _ ("Send"), reason == NULL ? _ ("Send the message (Enter)") : reason);
+}
+
+static void
+update_hint (KsComposer *self)
+{
+  g_autofree char *hint = self->chat == NULL
+                              ? NULL
+                              : ks_attachment_words_dup_hint (ks_chat_get_attachments (self->chat));
+
+  gtk_label_set_text (self->hint, hint == NULL ? "" : hint);
+  gtk_widget_set_visible (GTK_WIDGET (self->hint), hint != NULL);
 }
 
 static void
@@ -335,6 +327,8 @@ void
 ks_composer_send (KsComposer *self)
 {
   g_autofree char *reason = NULL;
+  g_autofree char *text = NULL; /* "failed" may come before the return, and frees the other one */
+  g_autofree char *left_out = NULL;
   const char *refused = NULL;
 
   g_return_if_fail (KS_IS_COMPOSER (self));
@@ -344,17 +338,17 @@ ks_composer_send (KsComposer *self)
     self->is_note_passing = TRUE;
     return;
   }
+  text = ks_composer_get_text (self);
   g_free (self->sent_text);
-  self->sent_text = ks_composer_get_text (self);
+  self->sent_text = g_strdup (text);
   self->n_sent_from = g_list_model_get_n_items (ks_chat_get_messages (self->chat));
-  {
-    g_autofree char *text = g_strdup (self->sent_text); /* "failed" may come before the return */
-
-    if (!ks_chat_send (self->chat, text, &refused)) {
-      g_clear_pointer (&self->sent_text, g_free);
-      show_note (self, refused != NULL ? refused : _ ("The message could not be sent."));
-    } else if (self->sent_text != NULL)
-      ks_composer_set_text (self, "");
+  left_out = ks_attachment_words_dup_left_out (ks_chat_get_attachments (self->chat));
+  if (!ks_chat_send (self->chat, text, &refused)) {
+    g_clear_pointer (&self->sent_text, g_free);
+    show_note (self, refused != NULL ? refused : _ ("The message could not be sent."));
+  } else if (self->sent_text != NULL) {
+    ks_composer_set_text (self, "");
+    show_note (self, left_out);
   }
   ks_composer_focus (self);
 }
@@ -534,6 +528,7 @@ strip_changed_cb (KsComposer *self)
   GtkRoot *root = gtk_widget_get_root (GTK_WIDGET (self));
 
   update_send_button (self);
+  update_hint (self);
   if (root != NULL && gtk_widget_get_mapped (GTK_WIDGET (self)) &&
       gtk_root_get_focus (root) == NULL)
     ks_composer_focus (self);
@@ -573,6 +568,7 @@ ks_composer_class_init (KsComposerClass *klass)
   gtk_widget_class_set_template_from_resource (widget_class, KS_RESOURCE "ks-composer.ui");
   gtk_widget_class_bind_template_child (widget_class, KsComposer, attach_button);
   gtk_widget_class_bind_template_child (widget_class, KsComposer, capture_buttons);
+  gtk_widget_class_bind_template_child (widget_class, KsComposer, hint);
   gtk_widget_class_bind_template_child (widget_class, KsComposer, note);
   gtk_widget_class_bind_template_child (widget_class, KsComposer, placeholder);
   gtk_widget_class_bind_template_child (widget_class, KsComposer, scroller);
@@ -663,6 +659,7 @@ ks_composer_set_chat (KsComposer *self, KsChat *chat)
   ks_attachment_strip_set_chat (self->strip, chat);
   show_note (self, NULL);
   update (self);
+  update_hint (self);
 }
 
 char *

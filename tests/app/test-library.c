@@ -217,14 +217,11 @@ test_attach (LibraryFixture *f, gconstpointer data)
   WAIT_UNTIL (ks_pending_attachment_get_n_tokens (pending) > 0);
   n_tokens = ks_pending_attachment_get_n_tokens (pending);
   g_assert_cmpuint (n_tokens, >, 8);
-  /* One that fails says why, and holds the message back until it is removed. */
+  /* One that fails says why; it is no message, and one goes without it. */
   gone = g_build_filename (f->dir, "gone.txt", NULL);
   pending = attach_path (chat, gone);
   g_assert_cmpint (ks_pending_attachment_get_state (pending), ==, KS_PENDING_FAILED);
   g_assert_nonnull (strstr (ks_pending_attachment_get_error (pending), "cannot be opened"));
-  g_assert_false (ks_chat_send (chat, "where?", &reason));
-  g_assert_nonnull (reason);
-  ks_chat_remove_attachment (chat, pending);
   g_unlink (path);
   g_free (fixture_ask (chat, ""));
   g_assert_cmpuint (g_list_model_get_n_items (ks_chat_get_attachments (chat)), ==, 0);
@@ -238,9 +235,16 @@ test_attach (LibraryFixture *f, gconstpointer data)
   chat = fixture_open_chat (f, session, 4);
   message = fixture_get_message (chat, 0);
   attachment = g_list_model_get_item (ks_message_get_attachments (message), 0);
+  g_assert_cmpuint (g_list_model_get_n_items (ks_message_get_attachments (message)), ==, 1);
   g_assert_cmpstr (ks_attachment_get_name (attachment), ==, "notes.txt");
   g_assert_cmpuint (ks_attachment_get_n_bytes (attachment), ==, 35);
+  /* Nothing but a refused file is nothing to send; with words they go alone. */
+  pending = attach_path (chat, gone);
+  g_assert_false (ks_chat_send (chat, " ", &reason));
+  g_assert_nonnull (strstr (reason, "nothing to send"));
+  g_assert_true (get_pending (chat, 0) == pending);
   g_free (fixture_ask (chat, "again?"));
+  g_assert_cmpuint (g_list_model_get_n_items (ks_chat_get_attachments (chat)), ==, 0);
   g_assert_cmpint (fixture_get_state (chat, -1), ==, KS_MESSAGE_LIMIT);
   {
     g_autoptr (KsMemoryView) view = ks_chat_dup_memory (chat);

@@ -190,7 +190,11 @@ test_send_button (Fixture *fixture, gconstpointer data)
   fake_pending_set_state (attachment, KS_PENDING_PASSWORD, NULL);
   assert_send (fixture, FALSE, "“a.pdf” needs its password. Enter it, or remove the file.");
   fake_pending_set_state (attachment, KS_PENDING_FAILED, "It is damaged.");
-  assert_send (fixture, FALSE, "“a.pdf” could not be read. Remove it to send the message.");
+  assert_send (fixture, TRUE, "Send the message (Enter)");
+  ks_composer_set_text (fixture->composer, "");
+  assert_send (fixture, FALSE,
+               "No attached file can be read. Write a message first, or attach another file.");
+  ks_composer_set_text (fixture->composer, "x");
   fake_pending_set_state (attachment, KS_PENDING_READY, NULL);
   assert_send (fixture, TRUE, "Send the message (Enter)");
 
@@ -207,6 +211,48 @@ test_send_button (Fixture *fixture, gconstpointer data)
   fake_chat_set_state (fixture->chat, KS_CHAT_STOPPING);
   assert_stop (fixture, FALSE);
   fake_chat_set_state (fixture->chat, KS_CHAT_IDLE);
+  assert_send (fixture, TRUE, "Send the message (Enter)");
+}
+
+/* Files that cannot be read hold nothing back: beside the composer, where no card scrolls, it
+ * stands how many there are; the message goes without them and their sentences are told.  A locked
+ * one is waited for. */
+static void
+test_left_out (Fixture *fixture, gconstpointer data)
+{
+  static const char without[] = "4 files cannot be read: the message goes without them.";
+  static const char locked[] = "1 file is locked: enter its password, or remove it, to send the "
+                               "message.\n1 file cannot be read: the message goes without it.";
+  KsPendingAttachment *attachment = NULL;
+
+  for (guint i = 0; i < 4; i++) {
+    g_autofree char *name = g_strdup_printf ("%u.mp3", i);
+
+    attachment = fake_chat_add (fixture->chat, name, KS_PENDING_LOADING);
+    fake_pending_set_state (attachment, KS_PENDING_FAILED, "It is sound.");
+  }
+  g_assert_nonnull (get_note (fixture, without));
+  ui_test_save (GTK_WIDGET (fixture->window), "composer-left-out");
+  ks_composer_set_text (fixture->composer, "question");
+  press (fixture, GDK_KEY_Return, 0);
+  g_assert_cmpstr (fake_chat_get_log (fixture->chat), ==, "send question\n");
+  assert_text (fixture, "");
+  g_assert_null (get_note (fixture, without));
+  g_assert_nonnull (get_note (fixture, "“0.mp3” was left out: It is sound.\n"
+                                       "“1.mp3” was left out: It is sound.\n"
+                                       "“2.mp3” was left out: It is sound.\n"
+                                       "1 more file was left out."));
+  fake_chat_set_state (fixture->chat, KS_CHAT_IDLE);
+  ks_composer_set_text (fixture->composer, "next");
+  attachment = fake_chat_add (fixture->chat, "a.pdf", KS_PENDING_PASSWORD);
+  fake_chat_add (fixture->chat, "b.mp3", KS_PENDING_FAILED);
+  g_assert_nonnull (get_note (fixture, locked));
+  assert_send (fixture, FALSE, "“a.pdf” needs its password. Enter it, or remove the file.");
+  ks_composer_set_chat (fixture->composer, NULL);
+  g_assert_null (get_note (fixture, locked));
+  ks_composer_set_chat (fixture->composer, fixture->chat);
+  ks_chat_remove_attachment (fixture->chat, attachment);
+  g_assert_nonnull (get_note (fixture, "1 file cannot be read: the message goes without it."));
   assert_send (fixture, TRUE, "Send the message (Enter)");
 }
 
@@ -495,6 +541,7 @@ main (int argc, char **argv)
   ADD ("refused", test_refused);
   ADD ("failed", test_failed);
   ADD ("send-button", test_send_button);
+  ADD ("left-out", test_left_out);
   ADD ("click", test_click);
   ADD ("busy", test_busy);
   ADD ("closed", test_closed);

@@ -29,12 +29,18 @@ typedef struct {
   KsSessionSettings *settings;
   GPtrArray *sources; /* of KsTurnSource */
   GArray *numbers;    /* of guint: of each source among all turns of the session, from 1 */
+  GArray *left_out;   /* of LeftOut: the others */
   KsBlobStore *blobs;
   KsEmbedStore *embeds;
   KsEngine *engine;
   KsConversation *conversation;
   KsEyes eyes;
 } Memory;
+
+typedef struct {
+  guint number;
+  gboolean stopped;
+} LeftOut;
 
 /* Turns without an answer are left out, as a session that is opened leaves them out. */
 static void
@@ -43,13 +49,20 @@ number_turns (Memory *memory)
   guint number = 1;
 
   memory->numbers = g_array_new (FALSE, FALSE, sizeof (guint));
-  for (guint i = 0; i < memory->sources->len; number++)
-    if (ks_turn_source_is_empty (g_ptr_array_index (memory->sources, i))) {
+  memory->left_out = g_array_new (FALSE, FALSE, sizeof (LeftOut));
+  for (guint i = 0; i < memory->sources->len; number++) {
+    const KsTurnSource *source = g_ptr_array_index (memory->sources, i);
+
+    if (ks_turn_source_is_empty (source)) {
+      LeftOut left_out = {.number = number, .stopped = source->stopped};
+
+      g_array_append_val (memory->left_out, left_out);
       g_ptr_array_remove_index (memory->sources, i);
     } else {
       g_array_append_val (memory->numbers, number);
       i++;
     }
+  }
 }
 
 static gboolean
@@ -250,6 +263,20 @@ print_pictures (const Memory *memory, const KsMemoryStats *stats, guint turn, GE
   return TRUE;
 }
 
+/* Those from *next on that stand before a turn. */
+static void
+print_left_out (const Memory *memory, guint *next, guint before)
+{
+  for (; *next < memory->left_out->len; (*next)++) {
+    const LeftOut *turn = &g_array_index (memory->left_out, LeftOut, *next);
+
+    if (turn->number >= before)
+      return;
+    printf ("turn %-8u %s\n", turn->number,
+            turn->stopped ? "stopped before it was read" : "not answered, not read");
+  }
+}
+
 static gboolean
 print_all (const Memory *memory, const KsMemoryStats *stats, GError **error)
 {
@@ -258,6 +285,7 @@ print_all (const Memory *memory, const KsMemoryStats *stats, GError **error)
   g_autofree char *budget = cli_format_bytes (stats->kv.kv_budget_bytes);
   g_autofree char *total = cli_format_bytes (ks_memory_stats_get_total_bytes (stats));
   g_autofree char *pixels = cli_format_bytes (stats->pixel_peak_bytes);
+  guint next = 0;
   g_autofree char *seen = cli_format_count (stats->kv.seen);
 
   printf ("%s: %s tokens read, %.1f %% of their entries kept\n", title, seen,
@@ -267,12 +295,14 @@ print_all (const Memory *memory, const KsMemoryStats *stats, GError **error)
           used, budget, total, stats->pictures.n_encoded,
           stats->pictures.n_memory + stats->pictures.n_disk, pixels);
   for (guint turn = 0; turn < stats->kv.n_turn; turn++) {
+    print_left_out (memory, &next, cli_get_turn_number (memory->numbers, turn));
     printf ("turn %-8u %6u tokens  %5.1f %% kept\n", cli_get_turn_number (memory->numbers, turn),
             stats->kv.turn_tokens[turn],
             100 * get_share (stats, stats->kv.by_turn[turn], stats->kv.turn_tokens[turn]));
     if (!print_pictures (memory, stats, turn, error))
       return FALSE;
   }
+  print_left_out (memory, &next, G_MAXUINT);
   return TRUE;
 }
 
@@ -338,6 +368,15 @@ print_json (const Memory *memory, const KsMemoryStats *stats, GError **error)
     cJSON_AddNumberToObject (
         row, "share", get_share (stats, stats->kv.by_turn[turn], stats->kv.turn_tokens[turn]));
   }
+  turns = cJSON_AddArrayToObject (json, "left_out");
+  for (guint i = 0; i < memory->left_out->len; i++) {
+    const LeftOut *turn = &g_array_index (memory->left_out, LeftOut, i);
+    cJSON *row = cJSON_CreateObject ();
+
+    cJSON_AddItemToArray (turns, row);
+    cJSON_AddNumberToObject (row, "turn", turn->number);
+    cJSON_AddBoolToObject (row, "stopped", turn->stopped);
+  }
   cli_print_json (json);
   return TRUE;
 }
@@ -370,6 +409,7 @@ clear (Memory *memory)
   g_clear_object (&memory->embeds);
   g_clear_pointer (&memory->sources, g_ptr_array_unref);
   g_clear_pointer (&memory->numbers, g_array_unref);
+  g_clear_pointer (&memory->left_out, g_array_unref);
   g_clear_pointer (&memory->settings, ks_session_settings_free);
 }
 

@@ -19,11 +19,13 @@ static const char *const kinds[] = {"text", "pdf", "image", "video", "document"}
 static const char *
 get_note (KsMessage *message)
 {
+  const char *text = ks_message_get_text (message);
+
   switch (ks_message_get_state (message)) {
   case KS_MESSAGE_STREAMING:
     return ", being written";
   case KS_MESSAGE_STOPPED:
-    return ", stopped";
+    return text == NULL || text[0] == '\0' ? ", stopped before it was read" : ", stopped";
   case KS_MESSAGE_LIMIT:
     return ", met the length limit";
   case KS_MESSAGE_INTERRUPTED:

@@ -394,27 +394,43 @@ made_texts_cb (GObject *source, GAsyncResult *result, gpointer user_data)
     ask (self);
 }
 
+/* Where the question right before a new one is left out; later it is not told again. */
+static void
+tell_left_out (KsChat *self, const KsTurnSource *source, guint number)
+{
+  g_autofree char *text = NULL;
+
+  if (self->run.kind != KS_RUN_SEND || self->run.edited != NULL)
+    return;
+  text = g_strdup_printf ("Question %u was %s and stays out: ask it again.", number,
+                          source->stopped ? "stopped before it was read" : "not answered");
+  ks_chat_emit_notice (self, text);
+}
+
 /* The turns that have to stand in front of what is asked.  One without a word of an answer is left
  * out, unless the model has read it or it is the one to go on with. */
 static GPtrArray *
 list_wanted (KsChat *self)
 {
   gboolean go_on = self->run.kind == KS_RUN_CONTINUE;
-  guint n_message = g_list_model_get_n_items (G_LIST_MODEL (self->messages));
+  guint n_message = g_list_model_get_n_items (G_LIST_MODEL (self->messages)), number = 1;
   GPtrArray *sources;
 
   if (!go_on)
     n_message -= MIN (n_message, self->run.user != NULL ? 2u : 1u);
   sources = ks_turn_source_list (G_LIST_MODEL (self->messages), n_message);
-  for (guint i = 0; i < sources->len;) {
+  for (guint i = 0; i < sources->len; number++) {
     KsTurnSource *source = g_ptr_array_index (sources, i);
     gboolean is_read =
         i < self->read->len && g_array_index (self->read, KsTurnIds, i).answer == source->answer;
 
-    if (ks_turn_source_is_empty (source) && !is_read && !(go_on && i + 1 == sources->len))
+    if (ks_turn_source_is_empty (source) && !is_read && !(go_on && i + 1 == sources->len)) {
+      if (i + 1 == sources->len)
+        tell_left_out (self, source, number);
       g_ptr_array_remove_index (sources, i);
-    else
+    } else {
       i++;
+    }
   }
   return sources;
 }

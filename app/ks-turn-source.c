@@ -116,6 +116,7 @@ ks_turn_source_list (GListModel *messages, guint n_message)
       g_free (source->answer_text);
       source->answer_text = g_strdup (ks_message_get_text (message));
       source->unfinished = is_unfinished (message);
+      source->stopped = ks_message_get_state (message) == KS_MESSAGE_STOPPED;
     }
   }
   return sources;

@@ -17,6 +17,7 @@ typedef struct {
   gint64 user, answer; /* ids of the messages, 0 = none */
   char *question, *answer_text;
   gboolean unfinished;     /* the answer may be continued */
+  gboolean stopped;        /* by the user */
   GPtrArray *attachments;  /* of KsAttachment */
   gboolean pinned;         /* is to stay in memory */
   GPtrArray *pinned_files; /* hashes of those of its files that are */

@@ -54,7 +54,9 @@ get_sentence (KsMessage *message, gboolean is_last, gboolean can_change)
   case KS_MESSAGE_STREAMING:
     return is_empty (message) ? _ ("Answering…") : "";
   case KS_MESSAGE_STOPPED:
-    return _ ("You stopped this answer.");
+    return is_empty (message)
+               ? _ ("Stopped before it was read: the model does not know this question.")
+               : _ ("You stopped this answer.");
   case KS_MESSAGE_LIMIT:
     return _ ("The answer reached the length limit.");
   case KS_MESSAGE_INTERRUPTED:

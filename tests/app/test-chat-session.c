@@ -224,12 +224,13 @@ test_stop_reading (LibraryFixture *f, gconstpointer data)
   fixture_let_go (f, other);
 }
 
-/* A message that was stopped unread is left out when the talk goes on. */
+/* A message that was stopped unread is left out when the talk goes on, which is told once. */
 static void
 test_leave_out (LibraryFixture *f, gconstpointer data)
 {
   KsChat *chat = fixture_open_chat (f, NULL, 12), *other = fixture_open_chat (f, NULL, 12);
   g_autofree char *text = g_strnfill (1200, 'a'), *want = NULL, *got = NULL;
+  const char *told;
   gulong handler;
 
   g_free (fixture_ask (other, "one"));
@@ -241,6 +242,10 @@ test_leave_out (LibraryFixture *f, gconstpointer data)
   g_signal_handler_disconnect (chat, handler);
   got = fixture_ask (chat, "two");
   g_assert_cmpstr (got, ==, want);
+  told = strstr (f->notices->str, "Question 2 was stopped before it was read and stays out");
+  g_assert_nonnull (told);
+  g_free (fixture_ask (chat, "three"));
+  g_assert_null (strstr (told + 1, "Question"));
   fixture_let_go (f, chat);
   fixture_let_go (f, other);
 }

@@ -15,7 +15,7 @@ import sqlite3
 import subprocess
 import sys
 
-from clilib import ENV, HOME, PROGRAM, check, expect, expect_failure, main, run, run_bytes, write
+from clilib import ENV, HOME, MODEL, PROGRAM, check, expect, expect_failure, main, run, run_bytes, write
 
 ESCAPES = "a\x1b[31m\x07\x9b2J\n\u202e\u2066b"
 PICTURE = b"no picture at all \x00\xff" * 40
@@ -131,6 +131,30 @@ def sessions_are_listed_shown_renamed_found_and_deleted():
     with sqlite3.connect(os.path.join(ENV["XDG_DATA_HOME"], "keepsake", "sessions.db")) as database:
         rows = database.execute("SELECT count (*) FROM session").fetchone()
     expect(rows == (1,), "purged, not only marked")
+
+
+@check
+def a_question_that_was_stopped_unread_is_told_of():
+    """In the transcript, among the turns of the memory, and once when the session goes on; it is read by nobody."""
+    options = ("--model", MODEL, "--threads", "1")
+    _, out, _ = run("ask", *options, "--session", "new", "--json", "--max-tokens", "3", "one")
+    session = str(json.loads(out)["session"]["id"])
+    expect(run("ask", *options, "--session", session, "--max-tokens", "3", "two")[0] == 0, "second question")
+    with sqlite3.connect(os.path.join(ENV["XDG_DATA_HOME"], "keepsake", "sessions.db")) as database:
+        database.execute("UPDATE message SET state = 2, text = '' WHERE id = (SELECT max (id) FROM message "
+                         "WHERE session = ?)", (session,))
+    expect(run("sessions", "show", session)[1].count(", stopped before it was read]") == 1, "transcript")
+    for told in (1, 0):
+        code, _, err = run("ask", *options, "--session", session, "--max-tokens", "3", "and now?")
+        expect(code == 0 and err.count("Question 2 was stopped before it was read and stays out: ask it again.")
+               == told, err)
+    _, out, err = run("memory", *options, "--session", session)
+    turns = [line.split() for line in out.splitlines() if line.startswith("turn ")]
+    expect([turn[1] for turn in turns] == ["1", "2", "3", "4"], out)
+    expect(turns[1][2:] == "stopped before it was read".split(), out)
+    memory = json.loads(run("memory", *options, "--session", session, "--json")[1])
+    expect([turn["turn"] for turn in memory["turns"]] == [1, 3, 4], str(memory["turns"]))
+    expect(memory["left_out"] == [{"turn": 2, "stopped": True}], str(memory["left_out"]))
 
 
 def delete_on_a_terminal(session, answer):

@@ -228,6 +228,29 @@ test_states (void)
   tear_down (&fixture);
 }
 
+/* An answer that was stopped before its first word says that the question is not known: for good,
+ * and while it is the last one with a way to go on. */
+static void
+test_unread (void)
+{
+  static const char sentence[] =
+      "Stopped before it was read: the model does not know this question.";
+  Fixture fixture;
+
+  set_up (&fixture, KS_MESSAGE_ASSISTANT, "");
+  show (&fixture);
+  ks_message_set_state (fixture.message, KS_MESSAGE_STOPPED);
+  ui_test_settle (fixture.row);
+  g_assert_true (shows_text (fixture.row, sentence));
+  click (&fixture, "_Continue");
+  g_assert_cmpstr (fixture.events->str, ==, "continue;");
+  ks_message_row_set_place (KS_MESSAGE_ROW (fixture.row), FALSE, TRUE);
+  ui_test_settle (fixture.row);
+  g_assert_true (shows_text (fixture.row, sentence));
+  g_assert_null (find_button (fixture.row, "_Continue"));
+  tear_down (&fixture);
+}
+
 /* A question without an answer offers one, but not while an answer is on its way. */
 static void
 test_unanswered (void)
@@ -650,6 +673,7 @@ main (int argc, char **argv)
   ui_test_init (&argc, &argv);
   g_test_add_func ("/message-row/roles", test_roles);
   g_test_add_func ("/message-row/states", test_states);
+  g_test_add_func ("/message-row/unread", test_unread);
   g_test_add_func ("/message-row/unanswered", test_unanswered);
   g_test_add_func ("/message-row/branches", test_branches);
   g_test_add_func ("/message-row/edit", test_edit);

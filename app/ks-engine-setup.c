@@ -79,9 +79,8 @@ choose_policy (KsEngineSetup *setup, const KsEngineOptions *options, GError **er
     policy = (ks_policy)options->policy;
   else if (setup->gate == NULL)
     g_ptr_array_add (setup->notices,
-                     g_strdup_printf ("This model has no retention gate; what is kept is chosen by "
-                                      "the policy %s.",
-                                      ks_policy_get_name (policy)));
+                     g_strdup ("This model was not taught what to keep: Keepsake chooses by a "
+                               "general rule."));
   if (ks_policy_needs_gate (policy) && setup->gate == NULL) {
     g_set_error (
         error, KS_ENGINE_ERROR, KS_ERR_ARG,

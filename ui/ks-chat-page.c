@@ -16,6 +16,8 @@
 
 #include <glib/gi18n.h>
 
+#include <string.h>
+
 #define DRAFT "ks-draft"
 #define OPENING_MS 250 /* a session that opens sooner shows no spinner */
 #define LOADING_MS 700 /* the same for a model */
@@ -29,6 +31,7 @@ struct _KsChatPage {
   GtkWidget *model_banner;
   GtkWidget *chat_banner;
   GtkWidget *picture_banner;
+  GtkWidget *notice_banner;
   GtkWidget *stack;
   GtkWidget *opening;
   GtkWidget *messages;
@@ -287,6 +290,30 @@ notice_cb (GObject *source, const char *text, KsChatPage *self)
   ks_chat_page_add_toast (self, ks_toast_new (text));
 }
 
+/* What is said of this chat comes with an answer: beside it, not over it, until it was read. */
+static void
+chat_notice_cb (KsChat *chat, const char *text, KsChatPage *self)
+{
+  KsBanner *banner = KS_BANNER (self->notice_banner);
+  const char *shown = ks_banner_get_text (banner);
+  g_autofree char *both = NULL;
+
+  if (shown != NULL && strstr (shown, text) != NULL)
+    return;
+  both = shown == NULL ? g_strdup (text) : g_strconcat (shown, "\n", text, NULL);
+  ks_banner_set_text (banner, KS_BANNER_INFO, both);
+  ks_banner_set_button (banner, _ ("_Close"), "chat-page.close-notice");
+}
+
+static void
+close_notice (GtkWidget *widget, const char *action, GVariant *parameter)
+{
+  KsChatPage *self = KS_CHAT_PAGE (widget);
+
+  ks_banner_set_text (KS_BANNER (self->notice_banner), KS_BANNER_INFO, NULL);
+  ks_composer_focus (self->composer);
+}
+
 /* The composer speaks for a message that was not stored, the message's row for an answer that broke
  * off: only what neither of them shows is said here. */
 static void
@@ -423,6 +450,7 @@ ks_chat_page_set_chat (KsChatPage *self, KsChat *chat)
     return;
   keep_draft (self);
   g_set_object (&self->chat, chat);
+  ks_banner_set_text (KS_BANNER (self->notice_banner), KS_BANNER_INFO, NULL);
   g_signal_group_set_target (self->chat_signals, chat);
   g_signal_group_set_target (self->messages_signals,
                              chat == NULL ? NULL : ks_chat_get_messages (chat));
@@ -530,6 +558,8 @@ ks_chat_page_class_init (KsChatPageClass *klass)
   gtk_widget_class_bind_template_child (widget_class, KsChatPage, model_banner);
   gtk_widget_class_bind_template_child (widget_class, KsChatPage, chat_banner);
   gtk_widget_class_bind_template_child (widget_class, KsChatPage, picture_banner);
+  gtk_widget_class_bind_template_child (widget_class, KsChatPage, notice_banner);
+  gtk_widget_class_install_action (widget_class, "chat-page.close-notice", NULL, close_notice);
   gtk_widget_class_bind_template_child (widget_class, KsChatPage, stack);
   gtk_widget_class_bind_template_child (widget_class, KsChatPage, opening);
   gtk_widget_class_bind_template_child (widget_class, KsChatPage, messages);
@@ -544,7 +574,7 @@ connect_chat (KsChatPage *self)
 {
   self->chat_signals = g_signal_group_new (KS_TYPE_CHAT);
   g_signal_group_connect_swapped (self->chat_signals, "notify", G_CALLBACK (update_chat), self);
-  g_signal_group_connect (self->chat_signals, "notice", G_CALLBACK (notice_cb), self);
+  g_signal_group_connect (self->chat_signals, "notice", G_CALLBACK (chat_notice_cb), self);
   g_signal_group_connect (self->chat_signals, "failed", G_CALLBACK (failed_cb), self);
   g_signal_group_connect (self->chat_signals, "answered", G_CALLBACK (answered_cb), self);
   self->messages_signals = g_signal_group_new (G_TYPE_LIST_MODEL);

@@ -7,7 +7,7 @@
 
 G_BEGIN_DECLS
 
-/* A toast with that plain text (no markup). */
+/* A toast with that plain text (no markup); a long one has several lines and stays longer. */
 AdwToast *ks_toast_new (const char *text);
 /* Shows toast in the window that widget is in; dropped when that has no place for toasts.
  * (transfer full) */

@@ -88,7 +88,7 @@ def json_is_complete_and_repeatable():
     for counts in (memory["entries_by_layer"], memory["entries_by_turn"], memory["entries_by_modality"].values()):
         expect(sum(counts) == memory["entries"] > 0, f"entries do not add up: {counts}")
     expect(answer["gate"] is None and answer["policy"] == "keydiff-global", "stated policy")
-    expect("no retention gate" in first[2], "the policy of a model without a gate is said once")
+    expect("was not taught what to keep" in first[2], "the policy of a model without a gate is said once")
     for command in (["models", "--json"], ["devices", "--json"], ["inspect", "gguf", MODEL, "--json"],
                     ["models", "describe", MODEL, "--json"]):
         code, out, err = run(*command)

@@ -59,6 +59,26 @@ is_shown (gpointer data)
          ks_chat_get_state (ks_window_get_chat (f->window)) == KS_CHAT_IDLE;
 }
 
+static KsBanner *
+find_banner_in (GtkWidget *root, const char *text)
+{
+  KsBanner *found = NULL;
+
+  if (KS_IS_BANNER (root) && g_strcmp0 (ks_banner_get_text (KS_BANNER (root)), text) == 0)
+    return KS_BANNER (root);
+  for (GtkWidget *child = gtk_widget_get_first_child (root); child != NULL && found == NULL;
+       child = gtk_widget_get_next_sibling (child))
+    found = find_banner_in (child, text);
+  return found;
+}
+
+/* One that shows that text now. */
+static KsBanner *
+find_banner (Fixture *f, const char *text)
+{
+  return find_banner_in (GTK_WIDGET (f->window), text);
+}
+
 static gboolean
 is_enabled (Fixture *f, const char *name)
 {
@@ -231,6 +251,40 @@ test_one_new_session (Fixture *f, gconstpointer data)
   activate (f, "new");
   g_assert_true (ks_window_get_chat (f->window) == draft);
   g_assert_cmpuint (g_list_model_get_n_items (ks_chat_get_attachments (draft)), ==, 1);
+}
+
+/* What is said of a chat stands whole beside the answer until it is closed, once however often it
+ * is said, and does not follow into another chat; what is said of the program wraps. */
+static void
+test_notices (Fixture *f, gconstpointer data)
+{
+  static const char longer[] =
+      "This conversation is now longer than the 2048 tokens the model was trained for: older parts "
+      "move closer together, and answers may get worse.";
+  static const char rule[] =
+      "This model was not taught what to keep: Keepsake chooses by a general rule.";
+  GtkWidget *label = NULL;
+
+  open_window (f, 480);
+  ks_window_open_session (f->window, f->base.session);
+  ui_test_wait (is_shown, f);
+  g_signal_emit_by_name (f->base.library, "notice", rule);
+  g_signal_emit_by_name (ks_window_get_chat (f->window), "notice", longer);
+  g_signal_emit_by_name (ks_window_get_chat (f->window), "notice", longer);
+  ui_test_settle (GTK_WIDGET (f->window));
+  label = find_label (longer);
+  g_assert_nonnull (gtk_widget_get_ancestor (label, KS_TYPE_BANNER));
+  g_assert_false (pango_layout_is_ellipsized (gtk_label_get_layout (GTK_LABEL (label))));
+  label = find_label (rule);
+  g_assert_nonnull (label);
+  g_assert_false (pango_layout_is_ellipsized (gtk_label_get_layout (GTK_LABEL (label))));
+  ui_test_save (GTK_WIDGET (f->window), "window-notices");
+  click (GTK_WIDGET (f->window), "_Close");
+  g_assert_null (find_banner (f, longer));
+  g_signal_emit_by_name (ks_window_get_chat (f->window), "notice", longer);
+  g_assert_nonnull (find_banner (f, longer));
+  activate (f, "new");
+  g_assert_null (find_banner (f, longer));
 }
 
 static gboolean
@@ -416,6 +470,7 @@ main (int argc, char **argv)
   g_test_add ("/window/delete-and-undo", Fixture, NULL, set_up, test_delete_and_undo, tear_down);
   g_test_add ("/window/state-comes-back", Fixture, NULL, set_up, test_state_comes_back, tear_down);
   g_test_add ("/window/attach", Fixture, NULL, set_up, test_attach, tear_down);
+  g_test_add ("/window/notices", Fixture, NULL, set_up, test_notices, tear_down);
   g_test_add ("/window/attach-folder", Fixture, NULL, set_up, test_attach_folder, tear_down);
   g_test_add ("/window/text-is-read", Fixture, NULL, set_up, test_text_is_read, tear_down);
   g_test_add ("/window/one-new-session", Fixture, NULL, set_up, test_one_new_session, tear_down);

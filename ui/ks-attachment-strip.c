@@ -3,11 +3,19 @@
 #include "ui/ks-attachment-strip.h"
 
 #include "ui/ks-attachment-chip.h"
+#include "ui/ks-memory-words.h"
 #include "ui/ks-resource.h"
+
+#include <glib/gi18n.h>
+
+#include <math.h>
+
+#define COUNTED_FROM 4 /* fewer are counted at a glance */
 
 struct _KsAttachmentStrip {
   AdwBin parent_instance;
 
+  GtkLabel *count;
   GtkScrolledWindow *scroller;
   GtkBox *row;
 
@@ -63,6 +71,18 @@ insert_chip (KsAttachmentStrip *self, guint position)
 }
 
 static void
+update_count (KsAttachmentStrip *self)
+{
+  guint n = g_list_model_get_n_items (self->model);
+  g_autofree char *number = ks_words_count (n);
+  /* Translators: how many files are attached, "34 files". */
+  g_autofree char *text = g_strdup_printf (ngettext ("%s file", "%s files", n), number);
+
+  gtk_label_set_text (self->count, text);
+  gtk_widget_set_visible (GTK_WIDGET (self->count), n >= COUNTED_FROM);
+}
+
+static void
 items_changed_cb (GListModel *model, guint position, guint n_removed, guint n_added,
                   KsAttachmentStrip *self)
 {
@@ -73,6 +93,7 @@ items_changed_cb (GListModel *model, guint position, guint n_removed, guint n_ad
   for (guint i = 0; i < n_added; i++)
     insert_chip (self, position + i);
   gtk_widget_set_visible (GTK_WIDGET (self), g_list_model_get_n_items (model) > 0);
+  update_count (self);
   if (n_added > n_removed)
     self->follows_end = TRUE;
   if (had_focus) {
@@ -113,6 +134,23 @@ value_changed_cb (GtkAdjustment *adjustment, KsAttachmentStrip *self)
 
   if (self->follow_source == 0 && gtk_adjustment_get_value (adjustment) < end - 1)
     self->follows_end = FALSE;
+}
+
+/* The ordinary wheel moves the row, which has no other way to go; as far as the toolkit moves a
+ * page of that width. */
+static gboolean
+scroll_cb (GtkEventControllerScroll *controller, double dx, double dy, KsAttachmentStrip *self)
+{
+  GtkAdjustment *adjustment = gtk_scrolled_window_get_hadjustment (self->scroller);
+  double page = gtk_adjustment_get_page_size (adjustment);
+  double step = 1;
+
+  if (dy == 0 || gtk_adjustment_get_upper (adjustment) <= page)
+    return GDK_EVENT_PROPAGATE;
+  if (gtk_event_controller_scroll_get_unit (controller) == GDK_SCROLL_UNIT_WHEEL)
+    step = pow (page, 2.0 / 3.0);
+  gtk_adjustment_set_value (adjustment, gtk_adjustment_get_value (adjustment) + dy * step);
+  return GDK_EVENT_STOP;
 }
 
 static void
@@ -166,15 +204,21 @@ ks_attachment_strip_class_init (KsAttachmentStripClass *klass)
                 G_TYPE_NONE, 0);
   gtk_widget_class_set_template_from_resource (widget_class, KS_RESOURCE "ks-attachment-strip.ui");
   gtk_widget_class_bind_template_child (widget_class, KsAttachmentStrip, row);
+  gtk_widget_class_bind_template_child (widget_class, KsAttachmentStrip, count);
   gtk_widget_class_bind_template_child (widget_class, KsAttachmentStrip, scroller);
 }
 
 static void
 ks_attachment_strip_init (KsAttachmentStrip *self)
 {
+  GtkEventController *wheel =
+      gtk_event_controller_scroll_new (GTK_EVENT_CONTROLLER_SCROLL_VERTICAL);
   GtkAdjustment *adjustment = NULL;
 
   gtk_widget_init_template (GTK_WIDGET (self));
+  gtk_event_controller_set_propagation_phase (wheel, GTK_PHASE_CAPTURE);
+  g_signal_connect (wheel, "scroll", G_CALLBACK (scroll_cb), self);
+  gtk_widget_add_controller (GTK_WIDGET (self), wheel);
   adjustment = gtk_scrolled_window_get_hadjustment (self->scroller);
   g_signal_connect_object (adjustment, "changed", G_CALLBACK (adjustment_changed_cb), self,
                            G_CONNECT_DEFAULT);

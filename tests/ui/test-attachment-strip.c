@@ -370,6 +370,37 @@ test_narrow (Fixture *fixture, gconstpointer data)
   ui_test_wait (is_last_seen, fixture->strip);
 }
 
+/* The wheel of an ordinary mouse moves the row, and many files are counted. */
+static void
+test_many (Fixture *fixture, gconstpointer data)
+{
+  GtkScrolledWindow *scroller =
+      GTK_SCROLLED_WINDOW (ui_test_find (GTK_WIDGET (fixture->strip), GTK_TYPE_SCROLLED_WINDOW));
+  GtkAdjustment *adjustment = gtk_scrolled_window_get_hadjustment (scroller);
+  g_autoptr (GListModel) controllers = gtk_widget_observe_controllers (GTK_WIDGET (fixture->strip));
+  gboolean is_taken = FALSE;
+
+  for (int i = 0; i < 3; i++)
+    fake_chat_add (fixture->chat, "a.txt", KS_PENDING_READY);
+  g_assert_false (
+      gtk_widget_get_visible (ui_test_find_text (GTK_WIDGET (fixture->strip), "3 files")));
+  for (int i = 3; i < 34; i++)
+    fake_chat_add (fixture->chat, "a.txt", KS_PENDING_READY);
+  g_assert_true (
+      gtk_widget_get_visible (ui_test_find_text (GTK_WIDGET (fixture->strip), "34 files")));
+  ui_test_wait (is_last_seen, fixture->strip);
+  gtk_adjustment_set_value (adjustment, 0);
+  for (guint i = 0; i < g_list_model_get_n_items (controllers); i++) {
+    g_autoptr (GObject) controller = g_list_model_get_item (controllers, i);
+
+    if (GTK_IS_EVENT_CONTROLLER_SCROLL (controller))
+      g_signal_emit_by_name (controller, "scroll", 0.0, 1.0, &is_taken);
+  }
+  g_assert_true (is_taken);
+  g_assert_cmpfloat (gtk_adjustment_get_value (adjustment), >, 20);
+  ui_test_save (GTK_WIDGET (fixture->window), "strip-many");
+}
+
 int
 main (int argc, char **argv)
 {
@@ -386,5 +417,6 @@ main (int argc, char **argv)
   ADD ("remove", test_remove);
   ADD ("chats", test_chats);
   ADD ("narrow", test_narrow);
+  ADD ("many", test_many);
   return g_test_run ();
 }

@@ -11,6 +11,7 @@
 #include "ui/ks-message-status.h"
 #include "ui/ks-pin-button.h"
 #include "ui/ks-resource.h"
+#include "ui/ks-wrap-layout.h"
 
 #include <glib/gi18n.h>
 
@@ -19,6 +20,8 @@
 
 /* Lines stay readable in wide windows. */
 #define WIDEST_PX 780
+/* Files side by side: three columns in a wide window, two in a narrow one. */
+#define FILE_PX 216
 /* What a user wrote never takes the whole width. */
 #define BUBBLE_MARGIN_PX 36
 
@@ -180,15 +183,13 @@ update_pins (KsMessageRow *self)
     return;
   ks_pin_button_update (self->pin_button, NULL, ks_message_is_pinned (self->message, NULL),
                         self->can_change);
-  for (GtkWidget *line = self->files != NULL ? gtk_widget_get_first_child (self->files) : NULL;
-       line != NULL; line = gtk_widget_get_next_sibling (line)) {
+  for (GtkWidget *file = self->files != NULL ? gtk_widget_get_first_child (self->files) : NULL;
+       file != NULL; file = gtk_widget_get_next_sibling (file)) {
+    GtkWidget *line = gtk_widget_get_first_child (file);
     GtkWidget *button = gtk_widget_get_first_child (line);
-    KsAttachment *attachment = NULL;
-
-    if (KS_IS_KEPT_BUTTON (line)) /* below the line of its file */
-      continue;
-    attachment = ks_attachment_button_get_attachment (
+    KsAttachment *attachment = ks_attachment_button_get_attachment (
         KS_ATTACHMENT_BUTTON (gtk_widget_get_last_child (line)));
+
     if (ks_pin_button_get_hash (button) != NULL)
       ks_pin_button_update (
           button, ks_attachment_get_name (attachment),
@@ -308,13 +309,13 @@ file_line_new (KsMessageRow *self, KsAttachment *attachment, GtkWidget *button)
 {
   GtkWidget *line = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 4);
 
-  gtk_widget_set_halign (line, GTK_ALIGN_END);
   if (can_pin (attachment)) {
     GtkWidget *pin = ks_pin_button_new (ks_attachment_get_hash (attachment));
 
     g_signal_connect_swapped (pin, "clicked", G_CALLBACK (pin_file_cb), self);
     gtk_box_append (GTK_BOX (line), pin);
   }
+  gtk_widget_set_hexpand (button, TRUE);
   gtk_box_append (GTK_BOX (line), button);
   return line;
 }
@@ -334,25 +335,28 @@ ks_message_row_update_kept (KsMessageRow *self)
   if (self->files == NULL || self->kept == NULL)
     return;
   for (child = gtk_widget_get_first_child (self->files); child != NULL;
-       child = gtk_widget_get_next_sibling (child))
-    if (KS_IS_KEPT_BUTTON (child)) {
-      KsAttachment *attachment = g_object_get_data (G_OBJECT (child), KEPT_OF);
+       child = gtk_widget_get_next_sibling (child)) {
+    GtkWidget *button = gtk_widget_get_last_child (child);
 
-      ks_kept_button_set_share (KS_KEPT_BUTTON (child),
+    if (KS_IS_KEPT_BUTTON (button)) {
+      KsAttachment *attachment = g_object_get_data (G_OBJECT (button), KEPT_OF);
+
+      ks_kept_button_set_share (KS_KEPT_BUTTON (button),
                                 self->kept (self->message, attachment, self->kept_data));
     }
+  }
 }
 
 /* Below the file; it shows itself when there is something to say. */
 static void
-add_kept (KsMessageRow *self, KsAttachment *attachment)
+add_kept (KsMessageRow *self, GtkWidget *file, KsAttachment *attachment)
 {
   GtkWidget *button = ks_kept_button_new (ks_attachment_get_name (attachment));
 
   g_object_set_data_full (G_OBJECT (button), KEPT_OF, g_object_ref (attachment), g_object_unref);
   gtk_widget_set_halign (button, GTK_ALIGN_END);
   g_signal_connect (button, "clicked", G_CALLBACK (kept_cb), self);
-  gtk_box_append (GTK_BOX (self->files), button);
+  gtk_box_append (GTK_BOX (file), button);
 }
 
 static void
@@ -366,20 +370,23 @@ update_files (KsMessageRow *self)
   self->files = NULL;
   if (n == 0)
     return;
-  self->files = gtk_box_new (GTK_ORIENTATION_VERTICAL, 4);
+  self->files = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
+  gtk_widget_set_layout_manager (self->files, ks_wrap_layout_new (FILE_PX, 4));
   gtk_widget_set_halign (self->files, GTK_ALIGN_END);
   gtk_widget_add_css_class (self->files, "files");
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->files), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   _ ("Attached files"), -1);
   for (guint i = 0; i < n; i++) {
     g_autoptr (KsAttachment) attachment = g_list_model_get_item (list, i);
+    GtkWidget *file = gtk_box_new (GTK_ORIENTATION_VERTICAL, 4);
     GtkWidget *button =
         ks_attachment_button_new (attachment, self->thumbnails, self->thumbnails_data);
 
     g_signal_connect (button, "clicked", G_CALLBACK (open_cb), self);
-    gtk_box_append (GTK_BOX (self->files), file_line_new (self, attachment, button));
+    gtk_box_append (GTK_BOX (file), file_line_new (self, attachment, button));
     if (self->kept != NULL && ks_attachment_get_kind (attachment) != KS_ATTACHMENT_TEXT)
-      add_kept (self, attachment);
+      add_kept (self, file, attachment);
+    gtk_box_append (GTK_BOX (self->files), file);
   }
   gtk_box_prepend (GTK_BOX (self->column), self->files);
   ks_message_row_update_kept (self);

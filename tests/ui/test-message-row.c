@@ -388,6 +388,34 @@ test_files (void)
   tear_down (&fixture);
 }
 
+/* A folder of files is a grid that narrows with the window: never one column as high as three
+ * windows, never wider than the row. */
+static void
+test_many_files (void)
+{
+  static const int widths[] = {480, 1000};
+  int heights[G_N_ELEMENTS (widths)];
+  Fixture fixture;
+
+  set_up (&fixture, KS_MESSAGE_USER, "See these");
+  for (guint i = 0; i < 34; i++) {
+    g_autofree char *name = g_strdup_printf ("a photograph of some holidays %u.png", i);
+
+    add_file (fixture.message, i % 2 == 0 ? KS_ATTACHMENT_IMAGE : KS_ATTACHMENT_TEXT, name, 0);
+  }
+  show (&fixture);
+  for (gsize i = 0; i < G_N_ELEMENTS (widths); i++)
+    gtk_widget_measure (fixture.row, GTK_ORIENTATION_VERTICAL, widths[i], NULL, &heights[i], NULL,
+                        NULL);
+  g_assert_cmpint (heights[1], <, 1000);
+  g_assert_cmpint (heights[0], <, 1400);
+  g_assert_cmpint (heights[0], >, heights[1]);
+  gtk_widget_measure (fixture.row, GTK_ORIENTATION_HORIZONTAL, -1, &heights[0], NULL, NULL, NULL);
+  g_assert_cmpint (heights[0], <=, 360);
+  ui_test_save (fixture.row, "row-many-files");
+  tear_down (&fixture);
+}
+
 static guint
 count_widgets (GtkWidget *widget)
 {
@@ -678,6 +706,7 @@ main (int argc, char **argv)
   g_test_add_func ("/message-row/branches", test_branches);
   g_test_add_func ("/message-row/edit", test_edit);
   g_test_add_func ("/message-row/files", test_files);
+  g_test_add_func ("/message-row/many-files", test_many_files);
   g_test_add_func ("/message-row/pins", test_pins);
   g_test_add_func ("/message-row/streaming", test_streaming);
   g_test_add_func ("/message-row/growing-blocks", test_growing_blocks);

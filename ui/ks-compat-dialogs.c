@@ -83,6 +83,21 @@ ks_dialog_new (const char *title, GtkWidget *content, int width_px, int height_p
 #endif
 }
 
+#if !ADW_CHECK_VERSION(1, 5, 0)
+/* A dialog inside the window does this by itself. */
+static void
+limit_to (GtkWindow *dialog, GtkWindow *parent)
+{
+  int most_width = parent == NULL ? 0 : gtk_widget_get_width (GTK_WIDGET (parent));
+  int most_height = parent == NULL ? 0 : gtk_widget_get_height (GTK_WIDGET (parent));
+  int width = 0, height = 0;
+
+  gtk_window_get_default_size (dialog, &width, &height);
+  if (most_width > 0 && most_height > 0)
+    gtk_window_set_default_size (dialog, MIN (width, most_width), MIN (height, most_height));
+}
+#endif
+
 void
 ks_dialog_present (GtkWidget *dialog, GtkWidget *parent)
 {
@@ -90,6 +105,7 @@ ks_dialog_present (GtkWidget *dialog, GtkWidget *parent)
   adw_dialog_present (ADW_DIALOG (dialog), parent);
 #else
   gtk_window_set_transient_for (GTK_WINDOW (dialog), get_window (parent));
+  limit_to (GTK_WINDOW (dialog), get_window (parent));
   gtk_window_present (GTK_WINDOW (dialog));
 #endif
 }

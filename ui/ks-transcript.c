@@ -13,6 +13,8 @@
 
 /* This near to the end counts as at the end. */
 #define NEAR_PX 12.0
+/* Closer to the end the button would lie over the last lines, which are read without it. */
+#define FAR_PX 72.0
 
 struct _KsTranscript {
   GtkWidget parent_instance;
@@ -46,18 +48,18 @@ static guint signals[N_SIGNALS];
 /* --- following the end --- */
 
 static gboolean
-is_near_end (KsTranscript *self)
+is_near_end (KsTranscript *self, double near_px)
 {
   double upper = gtk_adjustment_get_upper (self->adjustment);
   double page = gtk_adjustment_get_page_size (self->adjustment);
 
-  return gtk_adjustment_get_value (self->adjustment) + page >= upper - NEAR_PX;
+  return gtk_adjustment_get_value (self->adjustment) + page >= upper - near_px;
 }
 
 static void
 update_newest (KsTranscript *self)
 {
-  gboolean shows = !self->follows && !is_near_end (self);
+  gboolean shows = !self->follows && !is_near_end (self, FAR_PX);
 
   gtk_widget_set_visible (GTK_WIDGET (self->newest), shows);
   gtk_revealer_set_reveal_child (self->newest, shows);
@@ -102,7 +104,7 @@ value_changed_cb (KsTranscript *self)
   double upper = gtk_adjustment_get_upper (self->adjustment);
 
   if (self->idle == 0)
-    self->follows = is_near_end (self);
+    self->follows = is_near_end (self, NEAR_PX);
   else if (value < self->last_value - NEAR_PX && upper >= self->last_upper)
     self->follows = FALSE;
   self->last_value = value;
@@ -146,7 +148,7 @@ gboolean
 ks_transcript_is_at_end (KsTranscript *self)
 {
   g_return_val_if_fail (KS_IS_TRANSCRIPT (self), FALSE);
-  return is_near_end (self);
+  return is_near_end (self, NEAR_PX);
 }
 
 /* --- rows --- */

@@ -148,6 +148,11 @@ test_stays (void)
   ui_test_wait (is_at_end, fixture.transcript);
   settle (&fixture);
   g_assert_false (gtk_widget_get_visible (find_newest (&fixture)));
+  /* A few lines from the end the button would only lie over them. */
+  gtk_adjustment_set_value (adjustment, gtk_adjustment_get_value (adjustment) - 40);
+  settle (&fixture);
+  g_assert_false (ks_transcript_is_at_end (fixture.transcript));
+  g_assert_false (gtk_widget_get_visible (find_newest (&fixture)));
   /* One's own message is gone to from anywhere. */
   ks_transcript_scroll_to (fixture.transcript, 0);
   settle (&fixture);

@@ -1,6 +1,6 @@
 /* ks-attachment-strip.h - what is attached to the next message: a row of chips that scrolls
- * sideways, also with the ordinary wheel, and counts them when they are many; hidden while there are
- * none.
+ * sideways, also with the ordinary wheel, and that counts them when they are many; hidden while
+ * there are none.
  * Signal: "changed" (one came, went, or changed its state).  Threads: main. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #pragma once

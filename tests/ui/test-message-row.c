@@ -1,5 +1,6 @@
 /* test-message-row.c - one message: what it shows in each state, what it lets one do, and which
- * widgets it touches while its text grows. */
+ * widgets it touches while its text grows.
+ * Over 700 lines because all of it is one widget, over one fixture. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/ui/ui-test.h"
 #include "ui/ks-block-view.h"

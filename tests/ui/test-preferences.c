@@ -167,7 +167,7 @@ is_measured (gpointer row)
 static gboolean
 is_cleared (gpointer row)
 {
-  return strstr (adw_action_row_get_subtitle (row), "0\u00a0bytes on the disk") != NULL;
+  return strstr (adw_action_row_get_subtitle (row), ", 0\u00a0bytes on the disk") != NULL;
 }
 
 /* Limits of kept states are set here; what they take is told, and gone when it is cleared. */

@@ -320,13 +320,14 @@ cli_talk_attach_image (CliTalk *talk, const char *path, GError **error)
 static void
 tell_beyond (guint n_file)
 {
-  g_autofree char *text =
-      g_strdup_printf ("%u more files are left out: a message takes at most %u files of a folder, "
-                       "send the rest in another one",
-                       n_file, MAX_FOLDER_FILES);
+  g_autofree char *text = NULL;
 
-  if (n_file > 0)
-    cli_print_notice (text);
+  if (n_file == 0)
+    return;
+  text = g_strdup_printf ("%u more files are left out: a message takes at most %u files of a "
+                          "folder, send the rest in another one",
+                          n_file, MAX_FOLDER_FILES);
+  cli_print_notice (text);
 }
 
 /* A verdict on each file; none taken is an error. */

@@ -7,17 +7,15 @@
 
 #include <string.h>
 
-/* What the model has read under that name; NULL = nothing. (transfer full) */
-static char *
-find_seen (KsConversation *conversation, guint turn, const char *name)
+/* What the model has read under that name, borrowed; NULL = nothing. */
+static const char *
+find_seen (const KsMemoryStats *stats, guint turn, const char *name)
 {
-  g_autoptr (KsMemoryStats) stats = ks_conversation_dup_stats (conversation);
-
-  for (guint i = 0; stats != NULL && i < stats->seen->len; i++) {
+  for (guint i = 0; i < stats->seen->len; i++) {
     const KsSeenPicture *seen = g_ptr_array_index (stats->seen, i);
 
     if (seen->turn == turn && g_strcmp0 (seen->name, name) == 0)
-      return g_strdup (seen->hash);
+      return seen->hash;
   }
   return NULL;
 }
@@ -35,12 +33,12 @@ pin_live (KsConversation *conversation, guint turn, const char *name, gboolean p
 {
   g_autoptr (KsMemoryStats) stats = ks_conversation_dup_stats (conversation);
   g_autoptr (KsEngineJob) job = NULL;
-  g_autofree char *hash = NULL;
+  const char *hash = NULL;
 
   if (stats == NULL || turn >= stats->kv.n_turn)
     return fail (error, "the model has read no such turn: they count from 1");
   if (name != NULL) {
-    hash = find_seen (conversation, turn, name);
+    hash = find_seen (stats, turn, name);
     if (hash == NULL)
       return fail (error, "the model has seen no picture of that name in that turn");
   }

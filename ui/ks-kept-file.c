@@ -55,16 +55,18 @@ choose (const KsMemoryView *view, KsAttachment *file, int turn, int page)
 double
 ks_kept_file_get_share (const KsMemoryView *view, KsAttachment *file, int turn, int page)
 {
-  g_autoptr (KsMemoryView) part = NULL;
   double kept = 0, n_token = 0;
 
   g_return_val_if_fail (KS_IS_ATTACHMENT (file), -1);
-  if (view == NULL || view->n_picture == 0)
+  if (view == NULL)
     return -1;
-  part = choose (view, file, turn, page);
-  for (guint i = 0; i < part->n_picture; i++) {
-    kept += ks_memory_view_get_picture_share (part, i) * part->pictures[i].n_token;
-    n_token += part->pictures[i].n_token;
+  if (turn < 0)
+    turn = find_latest_turn (view, file, page);
+  for (guint i = 0; turn >= 0 && i < view->n_picture; i++) {
+    if (!is_meant (&view->pictures[i], file, turn, page))
+      continue;
+    kept += ks_memory_view_get_picture_share (view, i) * view->pictures[i].n_token;
+    n_token += view->pictures[i].n_token;
   }
   return n_token > 0 ? kept / n_token : -1;
 }

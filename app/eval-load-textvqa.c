@@ -28,12 +28,6 @@ make_sentence (const char *question)
   return g_strconcat (upper, rest, NULL);
 }
 
-static char *
-make_place (const char *image, const char *lower_question)
-{
-  return g_strdup_printf ("%s\n%s", image, lower_question);
-}
-
 /* words: image -> its words, or NULL without an OCR file. */
 static KsEvalTurn *
 add_textvqa (KsEvalLoading *loading, const char *id, const char *image, const char *question,
@@ -52,7 +46,8 @@ add_textvqa (KsEvalLoading *loading, const char *id, const char *image, const ch
   }
   item = ks_eval_load_add (loading, "", id);
   lower = ks_eval_text_lower (question);
-  g_hash_table_insert (item->fields, g_strdup ("place"), make_place (image, lower->str));
+  g_hash_table_insert (item->fields, g_strdup ("place"),
+                       ks_eval_textvqa_make_place (image, lower->str));
   turn = ks_eval_item_add_turn (item, question, NULL);
   for (guint i = 0; i < N_REFERENCES; i++)
     ks_eval_turn_add_expected (turn, answers[i]);
@@ -128,7 +123,8 @@ prompt_row (KsEvalLoading *loading, const cJSON *row, gpointer user, GError **er
   g_autofree char *question = text != NULL ? ks_eval_textvqa_find_question (text) : NULL;
 
   if (question != NULL) {
-    g_hash_table_insert (user, make_place (image, question), g_steal_pointer (&text));
+    g_hash_table_insert (user, ks_eval_textvqa_make_place (image, question),
+                         g_steal_pointer (&text));
     return TRUE;
   }
   if (text != NULL)

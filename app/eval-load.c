@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define MAX_JSON_BYTES ((goffset)1 << 30)
+#define MAX_BYTES ((goffset)1 << 30)
 #define MAX_NAME 512u /* bytes of a picture's file name */
 
 const char *const ks_eval_benches[] = {"aime", "mathvision", "mme", "mmdu", "textvqa", NULL};
@@ -201,25 +201,32 @@ load_whole (KsEvalLoading *loading, const char *path, const char *text, KsEvalJs
   return ok;
 }
 
+char *
+ks_eval_load_text (const char *path, gsize *out_n, GError **error)
+{
+  g_autoptr (GFile) file = g_file_new_for_path (path);
+  g_autoptr (GFileInfo) info =
+      g_file_query_info (file, G_FILE_ATTRIBUTE_STANDARD_SIZE, G_FILE_QUERY_INFO_NONE, NULL, error);
+  char *text = NULL;
+
+  if (info == NULL)
+    return NULL;
+  if (g_file_info_get_size (info) > MAX_BYTES)
+    g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_TOO_LARGE, "%s is larger than 1 GiB", path);
+  else if (!g_file_get_contents (path, &text, out_n, error))
+    return NULL;
+  return text;
+}
+
 gboolean
 ks_eval_load_json (KsEvalLoading *loading, const char *path, KsEvalJsonRow func, gpointer user,
                    GError **error)
 {
-  g_autoptr (GFile) file = g_file_new_for_path (path);
-  g_autoptr (GFileInfo) info = NULL;
-  g_autofree char *text = NULL;
-  const char *begin;
   gsize n = 0;
+  g_autofree char *text = ks_eval_load_text (path, &n, error);
+  const char *begin;
 
-  info =
-      g_file_query_info (file, G_FILE_ATTRIBUTE_STANDARD_SIZE, G_FILE_QUERY_INFO_NONE, NULL, error);
-  if (info == NULL)
-    return FALSE;
-  if (g_file_info_get_size (info) > MAX_JSON_BYTES) {
-    g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_TOO_LARGE, "%s is larger than 1 GiB", path);
-    return FALSE;
-  }
-  if (!g_file_get_contents (path, &text, &n, error))
+  if (text == NULL)
     return FALSE;
   if (strlen (text) != n) {
     g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED,

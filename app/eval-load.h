@@ -20,5 +20,7 @@ typedef struct {
 /* All items, questions as they are in the data: they still want a template.  Errors name the file
  * and the row. (of KsEvalItem, transfer full) */
 GPtrArray *ks_eval_load (const char *bench, const KsEvalLoadOptions *options, GError **error);
+/* What a file of rows holds, at most 1 GiB; out_n may be NULL. (transfer full) */
+char *ks_eval_load_text (const char *path, gsize *out_n, GError **error);
 
 G_END_DECLS

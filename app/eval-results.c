@@ -10,25 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_BYTES ((goffset)1 << 30)
 #define PROBE_BYTES 65536u
-
-static char *
-read_file (const char *path, GError **error)
-{
-  g_autoptr (GFile) file = g_file_new_for_path (path);
-  g_autoptr (GFileInfo) info =
-      g_file_query_info (file, G_FILE_ATTRIBUTE_STANDARD_SIZE, G_FILE_QUERY_INFO_NONE, NULL, error);
-  char *text = NULL;
-
-  if (info == NULL)
-    return NULL;
-  if (g_file_info_get_size (info) > MAX_BYTES)
-    g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_TOO_LARGE, "%s is larger than 1 GiB", path);
-  else if (!g_file_get_contents (path, &text, NULL, error))
-    return NULL;
-  return text;
-}
 
 static KsEvalRow *
 add_row (GPtrArray *rows, const char *bench, const char *part, const char *id,
@@ -87,7 +69,7 @@ static gboolean
 load_mme_file (GPtrArray *all, const char *task, const char *path, GError **error)
 {
   g_autoptr (GPtrArray) rows = g_ptr_array_new ();
-  g_autofree char *text = read_file (path, error), *image = NULL;
+  g_autofree char *text = ks_eval_load_text (path, NULL, error), *image = NULL;
   g_auto (GStrv) lines = text != NULL ? g_strsplit (text, "\n", -1) : NULL;
   gboolean ok = lines != NULL;
 
@@ -176,7 +158,7 @@ add_llava_row (GPtrArray *rows, const cJSON *json, GHashTable *by_place, GError 
                          "it has no \"question_id\", \"prompt\" and \"text\" as LLaVA writes them");
     return FALSE;
   }
-  place = g_strdup_printf ("%s\n%s", image, question);
+  place = ks_eval_textvqa_make_place (image, question);
   item = g_hash_table_lookup (by_place, place);
   if (item == NULL) {
     g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED,
@@ -192,7 +174,7 @@ add_llava_row (GPtrArray *rows, const cJSON *json, GHashTable *by_place, GError 
 static gboolean
 load_llava_lines (GPtrArray *rows, const char *path, GHashTable *by_place, GError **error)
 {
-  g_autofree char *text = read_file (path, error);
+  g_autofree char *text = ks_eval_load_text (path, NULL, error);
   g_auto (GStrv) lines = text != NULL ? g_strsplit (text, "\n", -1) : NULL;
 
   for (guint i = 0; lines != NULL && lines[i] != NULL; i++) {

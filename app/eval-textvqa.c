@@ -179,6 +179,12 @@ ks_eval_textvqa_find_question (const char *prompt)
   return question != NULL ? g_string_free (ks_eval_text_lower (question), FALSE) : NULL;
 }
 
+char *
+ks_eval_textvqa_make_place (const char *image, const char *lower_question)
+{
+  return g_strdup_printf ("%s\n%s", image, lower_question);
+}
+
 double
 ks_eval_textvqa_score (const char *prediction, const char *const *references, gsize n_references)
 {

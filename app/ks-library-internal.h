@@ -99,6 +99,8 @@ void ks_library_release_slot (KsLibrary *self, KsChat *chat); /* also cancels th
 /* Whether a request of the chat would be refused for want of a model. */
 gboolean ks_library_has_no_model (KsLibrary *self, KsChat *chat);
 void ks_library_start_model (KsLibrary *self);
+/* The states of sessions on the disk. (transfer full) */
+KsSnapshotStore *ks_library_open_states (KsLibrary *self);
 void ks_library_stop_model (KsLibrary *self);
 
 /* --- ks-library-target.c --- */

@@ -480,10 +480,8 @@ make_options (KsLibrary *self)
 static void
 set_snapshots (KsLibrary *self, KsEngineOptions *options)
 {
-  g_autofree char *dir = g_build_filename (ks_library_get_data_dir (self), "snapshots", NULL);
-
   g_clear_object (&options->snapshots);
-  options->snapshots = ks_snapshot_store_new (dir);
+  options->snapshots = ks_library_open_states (self);
   ks_snapshot_store_set_quota (options->snapshots,
                                ks_settings_get_snapshot_disk_bytes (self->settings));
   options->snapshot_memory_bytes = ks_settings_get_snapshot_memory_bytes (self->settings);

@@ -10,6 +10,14 @@ typedef struct {
   KsStateSizes *sizes; /* of the task */
 } States;
 
+KsSnapshotStore *
+ks_library_open_states (KsLibrary *self)
+{
+  g_autofree char *dir = g_build_filename (ks_library_get_data_dir (self), "snapshots", NULL);
+
+  return ks_snapshot_store_new (dir);
+}
+
 static void
 free_states (gpointer data)
 {
@@ -54,14 +62,12 @@ ks_library_measure_states_async (KsLibrary *self, gboolean clear, GAsyncReadyCal
 {
   GTask *task;
   g_autoptr (KsEngineJob) job = NULL;
-  g_autofree char *dir = NULL;
   States *states;
 
   g_return_if_fail (KS_IS_LIBRARY (self));
   task = g_task_new (self, NULL, callback, user_data);
-  dir = g_build_filename (ks_library_get_data_dir (self), "snapshots", NULL);
   states = g_new0 (States, 1);
-  states->store = ks_snapshot_store_new (dir);
+  states->store = ks_library_open_states (self);
   states->clear = clear;
   states->sizes = g_new0 (KsStateSizes, 1);
   g_task_set_task_data (task, states->sizes, g_free);

@@ -160,6 +160,18 @@ read_uint (const cJSON *object, const char *key, guint max, guint *out, GError *
   return TRUE;
 }
 
+/* What is not pinned has no such key. */
+static gboolean
+read_pinned (const cJSON *object, gboolean *out, GError **error)
+{
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive (object, "pinned");
+
+  if (item != NULL && !cJSON_IsTrue (item))
+    return fail (error, "pinned is not true");
+  *out = item != NULL;
+  return TRUE;
+}
+
 static gboolean
 read_double (const cJSON *object, const char *key, double *out, GError **error)
 {
@@ -323,11 +335,13 @@ static gboolean
 read_attachment (KsBundle *bundle, KsMessage *message, const cJSON *object, GHashTable *used,
                  GError **error)
 {
-  static const char *const keys[] = {"kind",    "name",     "sha256",    "n_bytes", "text_sha256",
-                                     "n_pages", "width_px", "height_px", "reading", "duration_us"};
+  static const char *const keys[] = {"kind",        "name",        "sha256",   "n_bytes",
+                                     "text_sha256", "n_pages",     "width_px", "height_px",
+                                     "reading",     "duration_us", "pinned"};
   const char *name = NULL, *hash = NULL, *text_hash = NULL, *reading = NULL;
   guint kind = 0, n_pages = 0, width_px = 0, height_px = 0;
   gint64 n_bytes = 0, duration_us = 0;
+  gboolean pinned = FALSE;
   g_autoptr (KsAttachment) attachment = NULL, read = NULL;
 
   if (!check_object (object, "an attachment", keys, G_N_ELEMENTS (keys), error) ||
@@ -341,13 +355,15 @@ read_attachment (KsBundle *bundle, KsMessage *message, const cJSON *object, GHas
       !read_uint (object, "height_px", G_MAXINT, &height_px, error) ||
       !read_text (object, "reading", FALSE, &reading, error) ||
       !read_int (object, "duration_us", KS_BUNDLE_MAX_INT, &duration_us, error) ||
-      !check_medium (bundle, hash, n_bytes, used, error) ||
+      !read_pinned (object, &pinned, error) || !check_medium (bundle, hash, n_bytes, used, error) ||
       (text_hash != NULL && !check_medium (bundle, text_hash, -1, used, error)))
     return FALSE;
   attachment = ks_attachment_new ((KsAttachmentKind)kind, name, hash, (guint64)n_bytes, text_hash,
                                   n_pages, width_px, height_px);
   read = ks_attachment_copy_with (attachment, reading, text_hash, duration_us);
   ks_message_add_attachment (message, read);
+  if (pinned)
+    ks_message_set_pinned (message, hash, TRUE);
   return TRUE;
 }
 
@@ -372,13 +388,14 @@ read_attachments (KsBundle *bundle, KsMessage *message, const cJSON *array, GHas
 static gboolean
 read_message (KsBundle *bundle, const cJSON *object, GHashTable *used, GError **error)
 {
-  static const char *const keys[] = {"parent",   "role",         "state",
-                                     "text",     "created_us",   "error",
-                                     "n_tokens", "active_child", "attachments"};
+  static const char *const keys[] = {"parent",      "role",  "state",    "text",
+                                     "created_us",  "error", "n_tokens", "active_child",
+                                     "attachments", "pinned"};
   const guint n = bundle->messages->len;
   const char *text = NULL, *problem = NULL;
   guint parent = 0, role = 0, state = 0, n_tokens = 0, child = 0;
   gint64 created_us = 0;
+  gboolean pinned = FALSE;
   KsMessage *message;
 
   if (!check_object (object, "a message", keys, G_N_ELEMENTS (keys), error) ||
@@ -389,7 +406,8 @@ read_message (KsBundle *bundle, const cJSON *object, GHashTable *used, GError **
       !read_int (object, "created_us", KS_BUNDLE_MAX_INT, &created_us, error) ||
       !read_text (object, "error", FALSE, &problem, error) ||
       !read_uint (object, "n_tokens", G_MAXINT, &n_tokens, error) ||
-      !read_uint (object, "active_child", G_MAXINT, &child, error))
+      !read_uint (object, "active_child", G_MAXINT, &child, error) ||
+      !read_pinned (object, &pinned, error))
     return FALSE;
   if (state == KS_MESSAGE_STREAMING)
     return fail (error, "a message is still being written");
@@ -397,6 +415,7 @@ read_message (KsBundle *bundle, const cJSON *object, GHashTable *used, GError **
   ks_message_set_state (message, (KsMessageState)state);
   ks_message_set_error (message, problem);
   ks_message_set_n_tokens (message, n_tokens);
+  ks_message_set_pinned (message, NULL, pinned);
   g_ptr_array_add (bundle->messages, message);
   g_array_append_val (bundle->active_children, child);
   return read_attachments (bundle, message,

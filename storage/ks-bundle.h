@@ -11,8 +11,9 @@
 G_BEGIN_DECLS
 
 #define KS_BUNDLE_FORMAT "keepsake-session"
-/* Version 1 knew neither videos and documents nor how an attachment is read; it is still read. */
-#define KS_BUNDLE_VERSION 2
+/* Version 1 knew neither videos and documents nor how an attachment is read, version 2 no pins;
+ * both are still read. */
+#define KS_BUNDLE_VERSION 3
 #define KS_BUNDLE_MAX_BYTES (G_GUINT64_CONSTANT (512) << 20)
 /* Largest integer that every reader of JSON keeps. */
 #define KS_BUNDLE_MAX_INT ((gint64)1 << 53)

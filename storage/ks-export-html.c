@@ -121,9 +121,11 @@ append_message (GString *out, KsStore *store, KsMessage *message, guint64 *room)
   g_string_append_printf (out, "<section class=\"%s\">\n<h2>%s</h2>\n<time>%s</time>\n",
                           classes[ks_message_get_role (message)], ks_export_get_heading (message),
                           time);
+  if (ks_message_is_pinned (message, NULL))
+    g_string_append (out, "<p class=\"note\">Pinned.</p>\n");
   for (guint i = 0; i < g_list_model_get_n_items (attachments); i++) {
     g_autoptr (KsAttachment) attachment = g_list_model_get_item (attachments, i);
-    g_autofree char *text = ks_export_describe (attachment);
+    g_autofree char *text = ks_export_describe (message, attachment);
 
     g_string_append (out, "<p class=\"note\">");
     append_escaped (out, text, strlen (text));

@@ -17,8 +17,8 @@ char *ks_export_format_time (gint64 time_us);
 const char *ks_export_get_heading (KsMessage *message);
 /* What is to be said about how a message ended, NULL for nothing. (transfer full) */
 char *ks_export_make_note (KsMessage *message);
-/* "scan.pdf (12 pages, 1.2 MB)". (transfer full) */
-char *ks_export_describe (KsAttachment *attachment);
+/* A file of message: "scan.pdf (12 pages, 1.2 MiB, pinned)". (transfer full) */
+char *ks_export_describe (KsMessage *message, KsAttachment *attachment);
 /* Media type of a picture that every browser shows, by its first bytes; NULL for none. */
 const char *ks_export_get_picture_type (GBytes *bytes);
 

@@ -101,7 +101,7 @@ add_medium (cJSON *media, KsStore *store, const char *hash, GHashTable *seen, gu
 }
 
 static void
-add_attachment (cJSON *array, KsAttachment *attachment)
+add_attachment (cJSON *array, KsAttachment *attachment, gboolean pinned)
 {
   cJSON *object = cJSON_CreateObject ();
 
@@ -117,6 +117,8 @@ add_attachment (cJSON *array, KsAttachment *attachment)
   add_text (object, "reading", ks_attachment_get_reading (attachment));
   if (ks_attachment_get_duration_us (attachment) > 0)
     add_int (object, "duration_us", ks_attachment_get_duration_us (attachment));
+  if (pinned)
+    cJSON_AddTrueToObject (object, "pinned");
 }
 
 static cJSON *
@@ -135,6 +137,8 @@ make_message (KsMessage *message, guint parent, guint child)
   add_text (object, "error", ks_message_get_error (message));
   add_int (object, "n_tokens", ks_message_get_n_tokens (message));
   add_int (object, "active_child", child);
+  if (ks_message_is_pinned (message, NULL))
+    cJSON_AddTrueToObject (object, "pinned");
   return object;
 }
 
@@ -170,7 +174,8 @@ add_message (Writer *writer, KsMessage *message)
   for (guint i = 0; i < g_list_model_get_n_items (attachments); i++) {
     g_autoptr (KsAttachment) attachment = g_list_model_get_item (attachments, i);
 
-    add_attachment (array, attachment);
+    add_attachment (array, attachment,
+                    ks_message_is_pinned (message, ks_attachment_get_hash (attachment)));
     add_medium (writer->media, writer->store, ks_attachment_get_hash (attachment), writer->seen,
                 &writer->n_bytes);
     add_medium (writer->media, writer->store, ks_attachment_get_text_hash (attachment),

@@ -24,9 +24,11 @@ append_message (GString *out, KsMessage *message)
   guint n = g_list_model_get_n_items (attachments);
 
   g_string_append_printf (out, "\n## %s\n\n<!-- %s -->\n\n", ks_export_get_heading (message), time);
+  if (ks_message_is_pinned (message, NULL))
+    g_string_append (out, "*Pinned.*\n\n");
   for (guint i = 0; i < n; i++) {
     g_autoptr (KsAttachment) attachment = g_list_model_get_item (attachments, i);
-    g_autofree char *text = ks_export_describe (attachment);
+    g_autofree char *text = ks_export_describe (message, attachment);
 
     g_string_append (out, "- Attached: ");
     append_plain (out, text);

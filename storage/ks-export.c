@@ -143,16 +143,35 @@ ks_export_make_note (KsMessage *message)
   }
 }
 
-char *
-ks_export_describe (KsAttachment *attachment)
+/* In the words of the program and of its memory targets, whatever the language. */
+static char *
+format_size (guint64 n_bytes)
 {
-  g_autofree char *size = g_format_size (ks_attachment_get_n_bytes (attachment));
+  static const char *const units[] = {"KiB", "MiB", "GiB"};
+  double amount = (double)n_bytes / 1024;
+  guint i = 0;
+
+  if (n_bytes < 1024)
+    return g_strdup_printf ("%u %s", (guint)n_bytes, n_bytes == 1 ? "byte" : "bytes");
+  for (; amount >= 1024 && i + 1 < G_N_ELEMENTS (units); i++)
+    amount /= 1024;
+  return g_strdup_printf ("%.1f %s", amount, units[i]);
+}
+
+char *
+ks_export_describe (KsMessage *message, KsAttachment *attachment)
+{
+  g_autofree char *size = format_size (ks_attachment_get_n_bytes (attachment));
   guint n_pages = ks_attachment_get_n_pages (attachment);
   const char *name = ks_attachment_get_name (attachment);
 
+  const char *pinned =
+      ks_message_is_pinned (message, ks_attachment_get_hash (attachment)) ? ", pinned" : "";
+
   if (n_pages == 0)
-    return g_strdup_printf ("%s (%s)", name, size);
-  return g_strdup_printf ("%s (%u %s, %s)", name, n_pages, n_pages == 1 ? "page" : "pages", size);
+    return g_strdup_printf ("%s (%s%s)", name, size, pinned);
+  return g_strdup_printf ("%s (%u %s, %s%s)", name, n_pages, n_pages == 1 ? "page" : "pages", size,
+                          pinned);
 }
 
 const char *

@@ -41,6 +41,20 @@ list_attachments (KsMessage *message)
   return attachments;
 }
 
+static gboolean
+pin (KsStore *store, gint64 id, KsMessage *message, GPtrArray *attachments, GError **error)
+{
+  if (ks_message_is_pinned (message, NULL) && !ks_store_set_pinned (store, id, NULL, TRUE, error))
+    return FALSE;
+  for (guint i = 0; i < attachments->len; i++) {
+    const char *hash = ks_attachment_get_hash (g_ptr_array_index (attachments, i));
+
+    if (ks_message_is_pinned (message, hash) && !ks_store_set_pinned (store, id, hash, TRUE, error))
+      return FALSE;
+  }
+  return TRUE;
+}
+
 /* ids[i] is the row of the bundle's message i + 1; blobs are not asked for, since a bundle may say
  * that one was lost. */
 static gboolean
@@ -61,7 +75,7 @@ add_messages (KsStore *store, gint64 session, KsBundle *bundle, gint64 *ids, GEr
                         .attachments = attachments};
 
     ids[i] = ks_store_insert_message (store, &row, FALSE, error);
-    if (ids[i] == 0)
+    if (ids[i] == 0 || !pin (store, ids[i], message, attachments, error))
       return FALSE;
   }
   return TRUE;

@@ -280,7 +280,7 @@ def what_is_no_bundle_changes_nothing():
     os.mkfifo(pipe)
     bad = {"cut.json": good[:-20], "empty.json": b"", "text.json": b"hello", "list.json": b"[1, 2]",
            "key.json": good.replace(b'"title"', b'"headline"'), "tail.json": good + b"{}",
-           "newer.json": good.replace(b'"version": 1', b'"version": 3'),
+           "newer.json": good.replace(b'"version": 1', b'"version": 4'),
            "hash.json": bundle("h", ("user", "x", attachment("a", b"1")[0]), media=[
                dict(attachment("a", b"1")[1], base64=base64.b64encode(b"2").decode())])}
     for name, data in bad.items():

@@ -130,11 +130,61 @@ assert_refused (Fixture *f, const char *text, KsStorageError code)
 }
 
 static void
+set_pinned (KsStore *store, gint64 message, const char *hash)
+{
+  g_autoptr (GError) error = NULL;
+
+  g_assert_true (ks_store_set_pinned (store, message, hash, TRUE, &error));
+  g_assert_no_error (error);
+}
+
+/* Pins of turns and of files come through a bundle, and are told where people read. */
+static void
+test_pins (Fixture *f, gconstpointer data)
+{
+  gint64 s = add_session (f->store, "pins");
+  gint64 q, b;
+  g_autofree char *large = g_strnfill (3000, 'x'), *hash = add_blob (f->store, large, 3000);
+  g_autofree char *first = NULL, *second = NULL, *markdown = NULL, *html = NULL, *bad = NULL;
+  g_autoptr (GError) error = NULL;
+  g_autoptr (KsSession) session = NULL;
+  g_autoptr (GPtrArray) messages = NULL;
+
+  q = add_with_blob (f->store, s, "plan.png", hash, NULL, 3000);
+  b = add_message (f->store, s, q, KS_MESSAGE_ASSISTANT, "a plan");
+  b = add_message (f->store, s, b, KS_MESSAGE_USER, "the number is 7");
+  set_pinned (f->store, q, hash);
+  set_pinned (f->store, b, NULL);
+  first = export(f->store, s, KS_EXPORT_JSON);
+  session = import (f->store, first, &error);
+  g_assert_no_error (error);
+  second = export(f->store, ks_session_get_id (session), KS_EXPORT_JSON);
+  g_assert_cmpstr (second, ==, first);
+  messages = ks_store_list_messages (f->store, ks_session_get_id (session), &error);
+  g_assert_no_error (error);
+  g_assert_true (ks_message_is_pinned (g_ptr_array_index (messages, 0), hash));
+  g_assert_false (ks_message_is_pinned (g_ptr_array_index (messages, 0), NULL));
+  g_assert_false (ks_message_is_pinned (g_ptr_array_index (messages, 1), NULL));
+  g_assert_true (ks_message_is_pinned (g_ptr_array_index (messages, 2), NULL));
+  markdown = export(f->store, s, KS_EXPORT_MARKDOWN);
+  g_assert_nonnull (strstr (markdown, "- Attached: plan.png (2.9 KiB, pinned)\n"));
+  g_assert_nonnull (strstr (markdown, "*Pinned.*\n\nthe number is 7\n"));
+  g_assert_null (strstr (markdown, "*Pinned.*\n\na plan"));
+  html = export(f->store, s, KS_EXPORT_HTML);
+  g_assert_nonnull (strstr (html, "plan.png (2.9 KiB, pinned)"));
+  g_assert_nonnull (
+      strstr (html, "<p class=\"note\">Pinned.</p>\n<p dir=\"auto\">the number is 7"));
+  bad = replace (first, "\"pinned\":\ttrue", "\"pinned\":\t1");
+  g_assert_null (import (f->store, bad, &error));
+  g_assert_error (error, KS_STORAGE_ERROR, KS_STORAGE_ERROR_FORMAT);
+}
+
+static void
 test_hostile (Fixture *f, gconstpointer data)
 {
   static const char *const edits[][2] = {
-      {"\"version\":\t2", "\"version\":\t3"},
-      {"\"version\":\t2", "\"version\":\t1e999"},
+      {"\"version\":\t3", "\"version\":\t4"},
+      {"\"version\":\t3", "\"version\":\t1e999"},
       {"keepsake-session", "other"},
       {"\"media\":", "\"files\":"},
       {"\"parent\":\t0", "\"parent\":\t1"},
@@ -350,6 +400,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   ADD ("/export/round-trip", test_round_trip);
   ADD ("/export/lost-blob", test_lost_blob);
+  ADD ("/export/pins", test_pins);
   ADD ("/export/hostile", test_hostile);
   g_test_add_func ("/export/names", test_names);
   ADD ("/export/never-overwrites", test_never_overwrites);

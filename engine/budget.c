@@ -335,8 +335,12 @@ ks_budget_format_bytes(uint64_t n_bytes, ks_budget_rounding rounding,
   const uint64_t tenths =
       whole * 10 + ((rest * 10 + (rounding == KS_BUDGET_UP ? unit - 1 : 0)) >> shift);
 
-  snprintf(out, KS_BUDGET_TEXT_BYTES, "%llu.%llu %s", (unsigned long long)(tenths / 10),
-           (unsigned long long)(tenths % 10), is_small ? "KiB" : "MiB");
+  if (n_bytes < 1024)
+    snprintf(out, KS_BUDGET_TEXT_BYTES, "%u %s", (unsigned)n_bytes,
+             n_bytes == 1 ? "byte" : "bytes");
+  else
+    snprintf(out, KS_BUDGET_TEXT_BYTES, "%llu.%llu %s", (unsigned long long)(tenths / 10),
+             (unsigned long long)(tenths % 10), is_small ? "KiB" : "MiB");
 }
 
 /* Bytes of a unit's name, 0 for none of ours.  A bare letter means the binary unit. */
@@ -349,6 +353,7 @@ unit_bytes(const char *name)
   } units[] = {
       {"", 1},
       {"b", 1},
+      {"byte", 1},
       {"bytes", 1},
       {"k", 1ull << 10},
       {"kib", 1ull << 10},

@@ -58,8 +58,9 @@ uint32_t ks_budget_pick_chunk(const ks_kv_layout *layout, uint64_t n_page, uint6
                               uint32_t chunk, uint32_t buffer);
 /* "160MiB", "1.5 GiB", "24000000": bytes.  KS_ERR_ARG with a sentence. */
 KS_CHECK ks_status ks_budget_parse_bytes(const char *text, uint64_t *out, ks_error *err);
-/* "2.3 MiB" for sentences, below a tenth of it "37.5 KiB".  KS_BUDGET_UP: to the next tenth above,
- * so that the amount works when it is typed; KS_BUDGET_DOWN: to the one below. */
+/* "2.3 MiB" for sentences, below a tenth of it "37.5 KiB", below 1 KiB "12 bytes".  KS_BUDGET_UP:
+ * to the next tenth above, so that the amount works when it is typed; KS_BUDGET_DOWN: to the one
+ * below. */
 typedef enum ks_budget_rounding { KS_BUDGET_UP, KS_BUDGET_DOWN } ks_budget_rounding;
 #define KS_BUDGET_TEXT_BYTES 32u
 void ks_budget_format_bytes(uint64_t n_bytes, ks_budget_rounding rounding,

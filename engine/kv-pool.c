@@ -6,6 +6,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/kv-pool.h"
 
+#include "engine/budget.h"
 #include "engine/kv-pool-internal.h"
 
 #include <assert.h>
@@ -363,6 +364,16 @@ pack(ks_kv_pool *pool, size_t n_bytes, ks_error *err)
   return KS_OK;
 }
 
+static ks_status
+fail_large(const ks_kv_pool *pool, ks_error *err)
+{
+  char most[KS_BUDGET_TEXT_BYTES];
+
+  ks_budget_format_bytes(pool->range_bytes, KS_BUDGET_DOWN, most);
+  return ks_fail(err, KS_ERR_ARG, "keys and values can take %s at most here; set a smaller budget",
+                 most);
+}
+
 ks_status
 ks_kv_pool_set_budget(ks_kv_pool *pool, uint64_t budget_bytes, ks_error *err)
 {
@@ -370,8 +381,7 @@ ks_kv_pool_set_budget(ks_kv_pool *pool, uint64_t budget_bytes, ks_error *err)
   ks_status st;
 
   if (budget_bytes > pool->range_bytes)
-    return ks_fail(err, KS_ERR_ARG, "this pool was made for at most %zu bytes, not %llu",
-                   pool->range_bytes, (unsigned long long)budget_bytes);
+    return fail_large(pool, err);
   n_page = pages_inside(pool, (size_t)budget_bytes);
   if (n_page < pool->used_pages || n_page < pool->layout.n_layer * pool->layout.n_kv_head)
     return ks_fail(err, KS_ERR_BUDGET,

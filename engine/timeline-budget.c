@@ -148,6 +148,49 @@ least_bytes(const ks_timeline *tl, uint64_t n_keep)
   return least_bytes_for(tl, n_keep, 0);
 }
 
+/* A budget for sentences, up to the next whole unit: callers round what is typed down to that. */
+static void
+format_least(uint64_t n_bytes, char out[KS_BUDGET_TEXT_BYTES])
+{
+  ks_budget_format_bytes((n_bytes + KS_KV_UNIT_BYTES - 1) / KS_KV_UNIT_BYTES * KS_KV_UNIT_BYTES,
+                         KS_BUDGET_UP, out);
+}
+
+/* n_keep in entries a stream, as users count them. */
+static unsigned long long
+count_each(const ks_timeline *tl, uint64_t n_keep)
+{
+  return (unsigned long long)((n_keep + tl->n_stream - 1) / tl->n_stream);
+}
+
+static ks_status
+fail_kv(const ks_timeline *tl, uint64_t n_least, ks_error *err)
+{
+  const unsigned long long n_each = count_each(tl, n_least);
+  char needed[KS_BUDGET_TEXT_BYTES];
+
+  format_least(least_bytes(tl, n_least), needed);
+  return ks_fail(err, KS_ERR_BUDGET,
+                 "that is too little memory for keys and values%s; the smallest budget that works "
+                 "is %s (%llu %s in each stream)",
+                 n_least > tl->n_stream ? ", since some are pinned" : "", needed, n_each,
+                 n_each == 1 ? "entry" : "entries");
+}
+
+static ks_status
+fail_total(uint64_t total_bytes, uint64_t taken, uint64_t least, ks_error *err)
+{
+  char asked[KS_BUDGET_TEXT_BYTES], fixed[KS_BUDGET_TEXT_BYTES], needed[KS_BUDGET_TEXT_BYTES];
+
+  ks_budget_format_bytes(total_bytes, KS_BUDGET_DOWN, asked);
+  ks_budget_format_bytes(taken, KS_BUDGET_UP, fixed);
+  ks_budget_format_bytes(least, KS_BUDGET_UP, needed);
+  return ks_fail(err, KS_ERR_BUDGET,
+                 "a memory target of %s is too small: %s are taken before anything is remembered; "
+                 "the smallest target that works is %s",
+                 asked, fixed, needed);
+}
+
 /* The most tokens that fit behind the present ones. */
 static uint32_t
 count_fitting(const ks_timeline *tl, const ks_room *room, uint32_t n)
@@ -233,13 +276,16 @@ ks_timeline_check_room(ks_timeline *tl, const ks_room *room, uint32_t n,
 ks_status
 ks_timeline_check_pass(const ks_timeline *tl, uint32_t n_tok, ks_error *err)
 {
+  char needed[KS_BUDGET_TEXT_BYTES];
+
   if (ks_policy_never_evicts(policy_of(tl)) ||
       ks_timeline_find_room_for(tl, n_tok).n_keep >= tl->n_stream)
     return KS_OK;
+  format_least(least_bytes_for(tl, tl->n_stream, n_tok), needed);
   return ks_fail(err, KS_ERR_BUDGET,
                  "the memory left for keys and values is too small; the smallest budget that works "
-                 "is %llu bytes",
-                 (unsigned long long)least_bytes_for(tl, tl->n_stream, n_tok));
+                 "is %s",
+                 needed);
 }
 
 uint32_t
@@ -306,32 +352,27 @@ static ks_status
 shrink_to(ks_timeline *tl, uint64_t n_page, ks_error *err)
 {
   const uint64_t n_foreign = foreign_pages(tl);
+  char needed[KS_BUDGET_TEXT_BYTES];
   uint64_t n_least = 0;
   ks_room room;
   ks_status st;
 
   if (ks_policy_never_evicts(policy_of(tl))) {
     st = ks_timeline_evict_to(tl, UINT64_MAX, NULL, err);
-    if (st == KS_OK && n_page < ks_kv_pool_get_used_pages(tl->params.pool))
-      st = ks_fail(
-          err, KS_ERR_BUDGET,
-          "the policy \"full\" forgets nothing: what is remembered takes %llu bytes; that "
-          "is the smallest budget that works",
-          (unsigned long long)(ks_kv_pool_get_used_pages(tl->params.pool) * page_bytes(tl)));
-    return st;
+    if (st != KS_OK || n_page >= ks_kv_pool_get_used_pages(tl->params.pool))
+      return st;
+    format_least(ks_kv_pool_get_used_pages(tl->params.pool) * page_bytes(tl), needed);
+    return ks_fail(err, KS_ERR_BUDGET,
+                   "the policy \"full\" forgets nothing: what is remembered takes %s; that is the "
+                   "smallest budget that works",
+                   needed);
   }
   st = least_n_keep(tl, tl->pins, tl->n_pin, &n_least, err);
   if (st != KS_OK)
     return st;
   room = room_in(tl, n_page > n_foreign ? n_page - n_foreign : 0, 0);
   if (room.n_keep < n_least)
-    return ks_fail(
-        err, KS_ERR_BUDGET,
-        "%llu bytes for keys and values are too few%s; the smallest budget that works is "
-        "%llu bytes",
-        (unsigned long long)(n_page * page_bytes(tl)),
-        n_least > tl->n_stream ? " for what is pinned" : "",
-        (unsigned long long)least_bytes(tl, n_least));
+    return fail_kv(tl, n_least, err);
   return ks_timeline_evict_to(tl, room.n_keep, NULL, err);
 }
 
@@ -388,11 +429,7 @@ ks_timeline_set_total_budget(ks_timeline *tl, uint64_t total_bytes, ks_error *er
   least = least_bytes(tl, n_least);
   kv_bytes = total_bytes > fixed ? ks_budget_get_kv_bytes(layout, total_bytes - fixed) : 0;
   if (kv_bytes < least)
-    return ks_fail(err, KS_ERR_BUDGET,
-                   "%llu bytes for everything are too few: %llu are taken before anything is "
-                   "remembered; the smallest target that works is %llu bytes",
-                   (unsigned long long)total_bytes, (unsigned long long)fixed,
-                   (unsigned long long)(fixed + ks_budget_get_bytes_for_kv(layout, least)));
+    return fail_total(total_bytes, fixed, fixed + ks_budget_get_bytes_for_kv(layout, least), err);
   return ks_timeline_set_budget(tl, kv_bytes, err);
 }
 
@@ -407,10 +444,10 @@ ks_timeline_set_n_keep(ks_timeline *tl, uint64_t n_keep, ks_error *err)
   if (st != KS_OK)
     return st;
   if (n_keep < n_least)
-    return ks_fail(err, KS_ERR_BUDGET, "%llu entries are too few%s; the smallest number is %llu",
-                   (unsigned long long)n_keep,
-                   n_least > tl->n_stream ? " for what is pinned" : " for one entry a stream",
-                   (unsigned long long)n_least);
+    return ks_fail(err, KS_ERR_BUDGET,
+                   "%llu entries in each stream are too few%s; the smallest number is %llu",
+                   (unsigned long long)(n_keep / tl->n_stream),
+                   n_least > tl->n_stream ? " for what is pinned" : "", count_each(tl, n_least));
   tl->params.n_keep = n_keep;
   if (!tl->params.force_evict)
     return KS_OK;
@@ -542,9 +579,9 @@ ks_timeline_pin(ks_timeline *tl, uint32_t begin, uint32_t end, ks_error *err)
   st = least_n_keep(tl, joined, n, &need, err);
   if (st == KS_OK && need > room.n_keep)
     st = ks_fail(err, KS_ERR_BUDGET,
-                 "this does not fit beside what is pinned already: %llu entries are needed, the "
-                 "memory budget keeps %llu; unpin something or raise the budget",
-                 (unsigned long long)need, (unsigned long long)room.n_keep);
+                 "this does not fit beside what is pinned already: %llu entries in each stream are "
+                 "needed, the memory budget keeps %llu; unpin something or raise the budget",
+                 count_each(tl, need), (unsigned long long)(room.n_keep / tl->n_stream));
   if (st == KS_OK) {
     memcpy(tl->pins, joined, n * sizeof(*joined));
     tl->n_pin = n;

@@ -11,9 +11,9 @@
 #define MAX_PATCH 128u
 #define MAX_MERGE 32u
 #define MAX_TILE 4096u
-#define MAX_LONGEST 4096u              /* the reference's own bound on the longer side */
-#define MAX_ASPECT 200.0               /* Qwen: longer side to shorter side */
-#define MAX_PIXELS (UINT64_C(1) << 30) /* after resizing; what a file or a user may ask for */
+#define MAX_LONGEST 4096u /* the reference's own bound on the longer side */
+#define MAX_ASPECT 200.0  /* Qwen: longer side to shorter side */
+#define MAX_PIXELS KS_VISION_MAX_PIXELS
 #define MAX_SIDE ((UINT32_C(1) << 24) - 1)
 
 typedef struct family_info {

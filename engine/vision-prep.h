@@ -11,6 +11,9 @@
 
 KS_BEGIN_DECLS
 
+/* Of a picture after resizing; what a file or a user may ask for. */
+#define KS_VISION_MAX_PIXELS (UINT64_C(1) << 30)
+
 typedef enum ks_vision_family {
   KS_VISION_IDEFICS3, /* SmolVLM: tiles and a global view, pixel shuffle */
   KS_VISION_LLAVA,    /* LLaVA-1.5: padded square, class token, two-layer projector */

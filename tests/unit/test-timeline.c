@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/timeline.h"
 
+#include "engine/budget.h"
 #include "tests/unit/timeline-fixture.h"
 
 #define P 4u
@@ -293,15 +294,21 @@ KS_TEST(timeline, full_memory_runs_out)
   tl_close(&f);
 }
 
-/* The number of bytes that an error names. */
+/* The amount of memory that an error names, with the number of entries behind it. */
 static uint64_t
 bytes_named(const char *text)
 {
   const char *p = strstr(text, "smallest budget that works is ");
+  const char *end = strstr(text, " (1 entry in each stream)");
+  char amount[KS_BUDGET_TEXT_BYTES];
+  uint64_t n_bytes = 0;
 
-  if (p == NULL)
-    KS_FAIL("no number of bytes in: %s", text);
-  return strtoull(p + strlen("smallest budget that works is "), NULL, 10);
+  if (p == NULL || end == NULL)
+    KS_FAIL("no amount of memory in: %s", text);
+  p += strlen("smallest budget that works is ");
+  snprintf(amount, sizeof(amount), "%.*s", (int)(end - p), p);
+  KS_ASSERT_OK(ks_budget_parse_bytes(amount, &n_bytes, NULL));
+  return n_bytes;
 }
 
 /* A smaller budget between two decode steps holds at once; one too small names the smallest that
@@ -311,7 +318,7 @@ KS_TEST(timeline, budget_changes)
   tl_fixture f;
   ks_timeline *tl;
   ks_error err;
-  uint64_t least;
+  uint64_t least, named;
 
   tl_open_llama(&f, P, 8 * 40, 8 * 60);
   tl = new_timeline(&f, 16, 4, 0);
@@ -327,10 +334,12 @@ KS_TEST(timeline, budget_changes)
     KS_ASSERT_OK(ks_timeline_eval(tl, tl_ids(2) + i, 1, NULL, NULL));
   KS_ASSERT(ks_timeline_check(tl));
   KS_ASSERT_STATUS(KS_ERR_BUDGET, ks_timeline_set_budget(tl, 2000, &err));
-  least = bytes_named(err.text);
-  KS_ASSERT_STATUS(KS_ERR_BUDGET, ks_timeline_set_budget(tl, least - 1, &err));
-  KS_ASSERT_EQ(bytes_named(err.text), least);
-  KS_ASSERT_OK(ks_timeline_set_budget(tl, least, &err));
+  named = bytes_named(err.text);
+  KS_ASSERT(strstr(err.text, "iB (") != NULL); /* no bytes by the hundred thousand */
+  for (least = 0; ks_timeline_set_budget(tl, least, &err) != KS_OK; least += f.layout.page_bytes)
+    KS_ASSERT_EQ(bytes_named(err.text), named);
+  KS_ASSERT_LE(least, named);
+  KS_ASSERT_LT(named - least, 2 * KS_KV_UNIT_BYTES);
   KS_ASSERT_GE(ks_timeline_get_n_keep(tl), 8);
   KS_ASSERT_OK(ks_timeline_eval(tl, tl_ids(2), 30, NULL, &err));
   KS_ASSERT(ks_timeline_check(tl));

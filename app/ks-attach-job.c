@@ -326,6 +326,8 @@ decode (Work *work, GCancellable *cancellable, GError **error)
       job->page_mode != KS_PAGE_TEXT)
     job->warning = join_warnings (job->warning, "its pages are read as text, because a picture of "
                                                 "an encrypted page cannot be made again later");
+  job->hides_pictures =
+      result->has_mixed_pages && job->eyes.sees && job->password == NULL && !job->has_page_mode;
   job->thumbnail = g_steal_pointer (&result->pixels);
   job->has_sound = result->kind == KS_MEDIA_VIDEO && result->has_sound;
   if (result->kind == KS_MEDIA_VIDEO)

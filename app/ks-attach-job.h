@@ -33,6 +33,7 @@ typedef struct {
   KsPixels *thumbnail;
   GPtrArray *frames; /* of KsMediaFrame: a video's, small; or NULL */
   gboolean has_sound;
+  gboolean hides_pictures; /* pages go as text although they could go with their pictures */
   char *warning;
   GBytes *message;  /* the text it adds to a message, for counting tokens */
   guint n_pictures; /* that the model sees of it */

@@ -272,6 +272,7 @@ take_result (KsChat *self, KsPendingAttachment *pending, KsAttachJob *job)
     return;
   }
   take_frames (pending, job);
+  ks_pending_attachment_set_hides_pictures (pending, job->hides_pictures);
   ks_pending_attachment_take_result (pending, g_object_ref (job->attachment),
                                      g_steal_pointer (&job->thumbnail), job->warning);
   if (ks_attachment_get_kind (job->attachment) == KS_ATTACHMENT_IMAGE)

@@ -29,6 +29,8 @@ void ks_pending_attachment_take_result (KsPendingAttachment *self, KsAttachment 
 /* Frames of a video, before it is READY. */
 void ks_pending_attachment_clear_frames (KsPendingAttachment *self, gboolean is_video,
                                          gboolean has_sound);
+/* Before it is READY. */
+void ks_pending_attachment_set_hides_pictures (KsPendingAttachment *self, gboolean hides);
 void ks_pending_attachment_add_frame (KsPendingAttachment *self, KsPixels *pixels, gint64 time_us);
 /* The same file read in another way. */
 void ks_pending_attachment_set_attachment (KsPendingAttachment *self,

@@ -35,7 +35,7 @@ struct _KsPendingAttachment {
   guint n_pictures;
   KsPixels *thumbnail;
   GPtrArray *frames; /* of KsPendingFrame, or NULL */
-  gboolean has_sound;
+  gboolean has_sound, hides_pictures;
   KsAttachment *attachment;
 };
 
@@ -238,6 +238,19 @@ ks_pending_attachment_clear_frames (KsPendingAttachment *self, gboolean is_video
   if (is_video)
     self->frames = g_ptr_array_new_with_free_func (free_frame);
   self->has_sound = has_sound;
+}
+
+void
+ks_pending_attachment_set_hides_pictures (KsPendingAttachment *self, gboolean hides)
+{
+  self->hides_pictures = hides;
+}
+
+gboolean
+ks_pending_attachment_hides_pictures (KsPendingAttachment *self)
+{
+  g_return_val_if_fail (KS_IS_PENDING_ATTACHMENT (self), FALSE);
+  return self->hides_pictures;
 }
 
 void

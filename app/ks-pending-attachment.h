@@ -54,6 +54,8 @@ const char *ks_pending_attachment_get_warning (KsPendingAttachment *self);
 GPtrArray *ks_pending_attachment_get_frames (KsPendingAttachment *self);
 /* A video's sound, which no model here hears. */
 gboolean ks_pending_attachment_has_sound (KsPendingAttachment *self);
+/* Pages of a PDF go as text alone although the model would see pictures beside it. */
+gboolean ks_pending_attachment_hides_pictures (KsPendingAttachment *self);
 /* Small picture for display, NULL when there is none (yet). */
 KsPixels *ks_pending_attachment_get_thumbnail (KsPendingAttachment *self);
 /* What the message will hold; NULL until READY. */

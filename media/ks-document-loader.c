@@ -18,6 +18,10 @@
 #define MAX_SCALE 8.0
 /* A page tree that promises more pages than it has is read on for this long. */
 #define MAX_MISSING_PAGES 1000
+/* A picture on less than this part of its page is a mark. */
+#define MARK_PART 20
+/* So long pages with text are searched for pictures. */
+#define MAX_LOOK_US 1000000
 
 /* The smallest document: opening it lets poppler read its lists of encodings. */
 static const char small_pdf[] =
@@ -98,12 +102,59 @@ append_page_text (GString *text, PopplerPage *page)
   return any;
 }
 
+/* Size in points; what a file says may be nothing, endless or no number. */
+static void
+get_page_size (PopplerPage *page, double *out_width, double *out_height)
+{
+  poppler_page_get_size (page, out_width, out_height);
+  if (!isfinite (*out_width) || !isfinite (*out_height) || *out_width <= 0 || *out_height <= 0) {
+    *out_width = 612;
+    *out_height = 792;
+  }
+}
+
+/* Whether a picture takes a visible part of the page: smaller ones are marks, lines and bullets. */
+static gboolean
+has_picture (PopplerPage *page)
+{
+  GList *pictures = poppler_page_get_image_mapping (page);
+  gboolean found = FALSE;
+  double width, height;
+
+  get_page_size (page, &width, &height);
+  for (const GList *at = pictures; at != NULL && !found; at = at->next) {
+    const PopplerRectangle *area = &((const PopplerImageMapping *)at->data)->area;
+
+    found = fabs (area->x2 - area->x1) * fabs (area->y2 - area->y1) * MARK_PART >= width * height;
+  }
+  poppler_page_free_image_mapping (pictures);
+  return found;
+}
+
+/* The time that looking for pictures has taken so far, one picture is enough. */
+typedef struct {
+  gint64 used_us;
+  gboolean found;
+} PictureLook;
+
+static void
+look_for_picture (PictureLook *look, PopplerPage *page)
+{
+  gint64 begin_us = g_get_monotonic_time ();
+
+  if (look->found || look->used_us > MAX_LOOK_US)
+    return;
+  look->found = has_picture (page);
+  look->used_us += g_get_monotonic_time () - begin_us;
+}
+
 /* All pages; tells the program after each. */
 static void
 send_text (PopplerDocument *document, guint n_pages)
 {
   g_autoptr (GString) text = g_string_new (NULL);
   KsWireAnswer facts = {.what = KS_WIRE_PDF, .n_pages = n_pages};
+  PictureLook look = {0};
   guint n_missing = 0;
 
   for (guint i = 0; i < n_pages; i++) {
@@ -114,6 +165,8 @@ send_text (PopplerDocument *document, guint n_pages)
     n_missing += page == NULL;
     if (page == NULL || !append_page_text (text, page))
       facts.n_pages_without_text++;
+    else
+      look_for_picture (&look, page);
     g_clear_object (&page);
     if (text->len > KS_MEDIA_MAX_TEXT_BYTES) {
       g_string_truncate (text, before);
@@ -128,19 +181,10 @@ send_text (PopplerDocument *document, guint n_pages)
     ks_answer_fault (KS_WIRE_FAULT_DAMAGED, KS_WIRE_PDF, 0);
   if (n_missing > 0)
     facts.warnings |= KS_WIRE_WARN_PAGES;
+  if (look.found)
+    facts.warnings |= KS_WIRE_WARN_MIXED;
   facts.n_bytes = text->len;
   ks_answer_text (&facts, text->str);
-}
-
-/* Size in points; what a file says may be nothing, endless or no number. */
-static void
-get_page_size (PopplerPage *page, double *out_width, double *out_height)
-{
-  poppler_page_get_size (page, out_width, out_height);
-  if (!isfinite (*out_width) || !isfinite (*out_height) || *out_width <= 0 || *out_height <= 0) {
-    *out_width = 612;
-    *out_height = 792;
-  }
 }
 
 static guint

@@ -104,6 +104,7 @@ make_result (KsWorkerResult *got)
     result->n_text = (gsize)text->n_bytes;
     result->n_pages = text->n_pages;
     result->n_pages_without_text = text->n_pages_without_text;
+    result->has_mixed_pages = (text->warnings & KS_WIRE_WARN_MIXED) != 0;
     result->n_pictures = text->n_pictures;
     if (text->what == KS_WIRE_TEXT)
       result->encoding = g_strdup (text->encoding);

@@ -55,6 +55,8 @@ typedef struct {
   gsize n_text;
   char *encoding;             /* text files: the encoding that was found */
   guint n_pages_without_text; /* PDF */
+  gboolean has_mixed_pages;   /* PDF: a page holds text and a picture that is more than a mark (long
+                                 documents are looked through for a second only) */
   KsPixels *pixels;           /* image: at most max_side_px a side; PDF: the first page, or NULL;
                                  video: the first frame, NULL from ks_media_load_frames() */
   char *warning;              /* "the picture ends early"; NULL = none */

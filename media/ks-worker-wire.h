@@ -100,7 +100,8 @@ typedef enum {
   KS_WIRE_WARN_OVER_WHITE = 1 << 7, /* what is see-through was laid over white */
   KS_WIRE_WARN_SEVERAL = 1 << 8,    /* only the first of a file's pictures was taken */
   KS_WIRE_WARN_PARTS = 1 << 9,      /* some parts of a document could not be read */
-  KS_WIRE_WARN_ALL = (1 << 10) - 1
+  KS_WIRE_WARN_MIXED = 1 << 10,     /* a page with text of a PDF holds a picture as well */
+  KS_WIRE_WARN_ALL = (1 << 11) - 1
 } KsWireWarning;
 
 typedef enum {

@@ -329,6 +329,17 @@ def image_bomb():
     return pdf.finish()
 
 
+def illustrated(side):
+    """Page 1 has text, page 2 text and a grey picture of side x side points."""
+    pdf = Pdf()
+    pdf.add_text_page("Words alone")
+    image = pdf.add_stream(b"\x80" * 64, "/Type /XObject /Subtype /Image /Width 8 /Height 8 "
+                           "/BitsPerComponent 8 /ColorSpace /DeviceGray")
+    pdf.add_page(f"BT /F1 24 Tf 72 700 Td (Words beside it) Tj ET q {side} 0 0 {side} 72 100 cm /I Do Q",
+                 resources=f"/Font <</F1 3 0 R>> /XObject <</I {image} 0 R>>")
+    return pdf.finish()
+
+
 def object_stream_loop():
     """An object stream that says it lies inside itself."""
     body = b"%PDF-1.5\n"

@@ -25,6 +25,8 @@ __lsan_is_turned_off (void)
 
 #define WIDTH 96
 #define HEIGHT 64
+#define GROWN_WIDTH 288
+#define GROWN_HEIGHT 128
 #define SQUARE 32
 #define SOUND_RATE 32000
 
@@ -37,6 +39,7 @@ typedef struct {
   int matrix[4];       /* a b c d of the display matrix; all 0 = none */
   int aspect;          /* a pixel is so many times as wide as high; 0 = not said */
   int start_ms;
+  int grows; /* frames of the second half are GROWN_WIDTH x GROWN_HEIGHT */
   Look look;
   const char *movflags;
   int has_sound;
@@ -115,6 +118,12 @@ static const Video videos[] = {
      .key_distance = 10},
     {.name = "plain.flv", .muxer = "flv", .codec = "flv", .n_frame = 30, .key_distance = 10},
     {.name = "plain.mov", .muxer = "mov", .codec = "mjpeg", .n_frame = 30, .key_distance = 1},
+    {.name = "grows.mkv",
+     .muxer = "matroska",
+     .codec = "mjpeg",
+     .n_frame = 10,
+     .key_distance = 1,
+     .grows = 1},
     {.name = "raw.m4v", .muxer = "m4v", .codec = "mpeg4", .n_frame = 30, .key_distance = 12},
     {.name = "one.mp4", .muxer = "mp4", .codec = "mpeg4", .n_frame = 1, .key_distance = 12},
     {.name = "wide.mkv",
@@ -213,8 +222,8 @@ draw (const Video *video, int i, AVFrame *frame)
 {
   int is_full = frame->format == AV_PIX_FMT_YUVJ420P;
 
-  for (int y = 0; y < HEIGHT; y++)
-    for (int x = 0; x < WIDTH; x++) {
+  for (int y = 0; y < frame->height; y++)
+    for (int x = 0; x < frame->width; x++) {
       int is_red = x < SQUARE && y < SQUARE && video->look == LOOK_NUMBERED;
 
       int grey = is_red ? 81 : get_grey (video, i, x, y);
@@ -261,17 +270,17 @@ set_matrix (AVStream *stream, const int *m)
   memcpy (data, matrix, sizeof matrix);
 }
 
-/* 0: this build has no such encoder. */
-static int
-add_pictures (Output *out)
+/* NULL: this build has no such encoder. */
+static AVCodecContext *
+open_pictures (Output *out, int width, int height)
 {
   const Video *video = out->video;
   AVCodecContext *codec = open_encoder (out, video->codec);
 
   if (codec == NULL)
-    return 0;
-  codec->width = WIDTH;
-  codec->height = HEIGHT;
+    return NULL;
+  codec->width = width;
+  codec->height = height;
   codec->pix_fmt = strcmp (video->codec, "mjpeg") == 0 ? AV_PIX_FMT_YUVJ420P : AV_PIX_FMT_YUV420P;
   codec->color_range = strcmp (video->codec, "mjpeg") == 0 ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG;
   codec->time_base = video->times_ms != NULL ? (AVRational){1, 1000} : (AVRational){1, 10};
@@ -289,6 +298,18 @@ add_pictures (Output *out)
   if (strcmp (video->codec, "libx264") == 0)
     av_opt_set (codec->priv_data, "x264-params", "keyint=250:scenecut=0:qp=10", 0);
   require (avcodec_open2 (codec, NULL, NULL) == 0, "an encoder does not open");
+  return codec;
+}
+
+/* 0: this build has no such encoder. */
+static int
+add_pictures (Output *out)
+{
+  const Video *video = out->video;
+  AVCodecContext *codec = open_pictures (out, WIDTH, HEIGHT);
+
+  if (codec == NULL)
+    return 0;
   out->codec = codec;
   out->stream = avformat_new_stream (out->file, NULL);
   require (out->stream != NULL, "no memory for a stream");
@@ -336,25 +357,40 @@ encode (Output *out, AVCodecContext *codec, AVStream *stream, AVFrame *frame)
 }
 
 static void
-write_pictures (Output *out)
+write_part (Output *out, AVCodecContext *codec, int first, int end)
 {
   AVFrame *frame = av_frame_alloc ();
 
   require (frame != NULL, "no memory for a frame");
-  frame->width = WIDTH;
-  frame->height = HEIGHT;
-  frame->format = out->codec->pix_fmt;
-  frame->quality = out->codec->global_quality;
+  frame->width = codec->width;
+  frame->height = codec->height;
+  frame->format = codec->pix_fmt;
+  frame->quality = codec->global_quality;
   require (av_frame_get_buffer (frame, 0) == 0, "no memory for a frame");
-  for (int i = 0; i < out->video->n_frame; i++) {
+  for (int i = first; i < end; i++) {
     require (av_frame_make_writable (frame) == 0, "no memory for a frame");
     draw (out->video, i, frame);
     frame->pts =
-        av_rescale_q (get_time_ms (out->video, i), (AVRational){1, 1000}, out->codec->time_base);
-    encode (out, out->codec, out->stream, frame);
+        av_rescale_q (get_time_ms (out->video, i), (AVRational){1, 1000}, codec->time_base);
+    encode (out, codec, out->stream, frame);
   }
-  encode (out, out->codec, out->stream, NULL);
+  encode (out, codec, out->stream, NULL);
   av_frame_free (&frame);
+}
+
+static void
+write_pictures (Output *out)
+{
+  int n = out->video->n_frame, n_first = out->video->grows ? n / 2 : n;
+  AVCodecContext *grown;
+
+  write_part (out, out->codec, 0, n_first);
+  if (n_first == n)
+    return;
+  grown = open_pictures (out, GROWN_WIDTH, GROWN_HEIGHT);
+  require (grown != NULL, "no second encoder");
+  write_part (out, grown, n_first, n);
+  avcodec_free_context (&grown);
 }
 
 /* Silence as long as ten frames a second last. */

@@ -393,6 +393,40 @@ test_refused (void)
   }
 }
 
+/* A video that changes its size on the way: each frame has its own, in its own shape, and the cap
+ * is one for each of them, not for the first. */
+static void
+test_grows (void)
+{
+  static const struct {
+    guint max_side_px;         /* 0 = no cap that matters */
+    guint width[2], height[2]; /* before and after the change */
+  } cases[] = {{0, {96, 288}, {64, 128}}, {144, {96, 144}, {64, 64}}, {48, {48, 48}, {32, 21}}};
+  KsMediaSampling wish = {.mode = KS_MEDIA_SAMPLE_COUNT, .n_frames = 10};
+  g_autofree char *path = dup_path ("grows.mkv");
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    KsMediaOptions options = {.max_side_px = cases[i].max_side_px};
+    g_autoptr (GError) error = NULL;
+    g_autoptr (KsMediaResult) facts = NULL;
+    g_autoptr (GPtrArray) frames =
+        ks_media_load_frames (path, &wish, &options, &facts, NULL, &error);
+
+    g_assert_no_error (error);
+    g_assert_cmpuint (frames->len, ==, 10);
+    g_assert_cmpuint (facts->width_px, ==, 96);
+    for (guint k = 0; k < 10; k++) {
+      KsPixels *pixels = ((const KsMediaFrame *)g_ptr_array_index (frames, k))->pixels;
+
+      g_assert_cmpuint (ks_pixels_get_width (pixels), ==, cases[i].width[k / 5]);
+      g_assert_cmpuint (ks_pixels_get_height (pixels), ==, cases[i].height[k / 5]);
+      assert_frame (frames, k, (int)k, 100 * k);
+      g_assert_true (is_red (pixels, 2, 2));
+    }
+    assert_no_children ();
+  }
+}
+
 /* 17 grey frames of 4096 x 4096 in a file that is mostly holes. */
 static void
 write_large (const char *path)
@@ -540,6 +574,7 @@ main (int argc, char **argv)
   g_test_add_func ("/video/scenes", test_scenes);
   g_test_add_func ("/video/cut", test_cut);
   g_test_add_func ("/video/refused", test_refused);
+  g_test_add_func ("/video/grows", test_grows);
   g_test_add_func ("/video/too-many-bytes", test_too_many_bytes);
   g_test_add_func ("/video/memory", test_memory);
   g_test_add_func ("/video/broken", test_broken);

@@ -286,6 +286,27 @@ fill_visual (const KsSight *sight, const KsPicture *picture, const ks_vision_pla
                           .time_s = time_s};
 }
 
+/* The last frame of a video, and how often a video has changed its size so far. */
+typedef struct {
+  guint video, n_change, grid_rows, grid_cols;
+} LastFrame;
+
+/* Frames share an origin on one grid only: where a video changes its size, what comes is a video of
+ * its own to the model. */
+static void
+cut_video (LastFrame *last, const ks_vision_plan *plan, ks_chat_visual *visual)
+{
+  if (visual->video == 0)
+    return;
+  if (last->video == visual->video &&
+      (last->grid_rows != plan->grid_rows || last->grid_cols != plan->grid_cols))
+    last->n_change++;
+  last->video = visual->video;
+  last->grid_rows = plan->grid_rows;
+  last->grid_cols = plan->grid_cols;
+  visual->video += last->n_change << 16; /* a message has fewer videos */
+}
+
 /* Its plan, and its embeddings where they will still be there when the message is read.  Without a
  * disk the next picture may push them out of memory: then only the first one is encoded ahead, so
  * that each is encoded once. */
@@ -398,6 +419,7 @@ ks_core_look (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, cons
   GPtrArray *pictures = turn->pictures;
   g_autofree gboolean *lost = g_new0 (gboolean, MAX (pictures->len, 1));
   gboolean any_lost = FALSE;
+  LastFrame last = {0};
 
   if (pictures->len > 0 && core->setup->sight == NULL) {
     g_set_error (error, KS_ENGINE_ERROR, KS_ERR_UNSUPPORTED,
@@ -416,6 +438,7 @@ ks_core_look (KsConversationCore *core, KsEngine *engine, KsEngineJob *job, cons
       return FALSE;
     if (look_at (core, engine, job, picture, i == 0, &plan, &time_s, &local)) {
       fill_visual (core->setup->sight, picture, &plan, time_s, &out[i]);
+      cut_video (&last, &plan, &out[i]);
       core->n_looked += count_tokens (core, &plan);
       ks_core_tell_length (core, job, core->n_looked);
     } else if (is_lost (local)) {

@@ -66,6 +66,24 @@ cli_talk_end (CliTalk *talk, GError *take_error)
   talk->busy = FALSE;
 }
 
+void
+cli_talk_tell_mixed (CliTalk *talk, const char *name)
+{
+  if (!talk->told_mixed)
+    cli_print_file_notice (name, "pages with text also hold pictures, which the model does not "
+                                 "see; with --pages both it sees these pages as well.");
+  talk->told_mixed = TRUE;
+}
+
+void
+cli_talk_tell_ocr (CliTalk *talk, const char *name)
+{
+  if (!talk->told_ocr)
+    cli_print_file_notice (
+        name, "start with --ocr, and the words in its pictures are recognised and read as text.");
+  talk->told_ocr = TRUE;
+}
+
 /* --- jobs of a conversation that is not stored --- */
 
 static void
@@ -196,7 +214,7 @@ cli_talk_open (CliTalk *talk, CliOptions *options, gboolean greedy, int *out_exi
     return FALSE;
   talk->answers->may_continue = TRUE;
   if (options->ocr && talk->session == NULL)
-    cli_print_notice ("--ocr needs --session: no words are recognised in pictures.");
+    cli_print_notice ("--ocr recognises words only in a stored session: add --session new.");
   return attach_all (talk, options, out_exit);
 }
 
@@ -309,7 +327,8 @@ cli_talk_attach_image (CliTalk *talk, const char *path, GError **error)
   if (!sees) {
     g_set_error_literal (error, KS_ENGINE_ERROR, KS_ERR_UNSUPPORTED,
                          "this model has no eyes: give the vision model that belongs to it with "
-                         "--mmproj FILE, or another model");
+                         "--mmproj FILE, or another model (with --session new --ocr --attach FILE "
+                         "the words in a picture are read as text)");
     return FALSE;
   }
   if (talk->session != NULL)

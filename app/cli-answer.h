@@ -22,9 +22,10 @@ typedef struct {
   KsEngineJob *job;             /* the request that runs */
   CliSession *session;          /* NULL = nothing is stored */
   char *password;
-  KsEyes eyes;      /* of the model, where there is no session */
-  guint n_video;    /* in the next message */
-  gsize n_attached; /* bytes of text for the next message */
+  KsEyes eyes;                   /* of the model, where there is no session */
+  guint n_video;                 /* in the next message */
+  gboolean told_mixed, told_ocr; /* cli_talk_tell_mixed(), cli_talk_tell_ocr() said it */
+  gsize n_attached;              /* bytes of text for the next message */
   /* The request that runs or ran last. */
   GString *answer; /* its text so far */
   GError *error;   /* what broke it off, NULL = it ended well */
@@ -65,6 +66,11 @@ void cli_talk_print (CliTalk *talk, const char *text);
 void cli_talk_notice (CliTalk *talk, const char *text);
 void cli_talk_begin (CliTalk *talk);
 void cli_talk_end (CliTalk *talk, GError *take_error);
+
+/* Once: pages of the document name hold pictures that the model would see with another option. */
+void cli_talk_tell_mixed (CliTalk *talk, const char *name);
+/* Once: the words in pictures of the file name could be recognised. */
+void cli_talk_tell_ocr (CliTalk *talk, const char *name);
 
 /* Ends the line of a printed answer. */
 void cli_talk_end_line (CliTalk *talk);

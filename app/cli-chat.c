@@ -96,10 +96,10 @@ set_budget (Chat *chat, const char *which, const char *value)
   if (conversation == NULL)
     return;
   if (g_str_equal (which, "/entries"))
-    ok = g_ascii_string_to_unsigned (value, 10, 1, G_MAXUINT32, &amount, &error);
+    ok = g_ascii_string_to_unsigned (value, 10, 1, G_MAXUINT32, &amount, NULL);
   else
     ok = cli_parse_bytes (value, &amount, &error);
-  if (ok && amount == 0) {
+  if (error == NULL && (!ok || amount == 0)) {
     cli_print_error ("%s needs an amount, for example %s %s", which, which,
                      g_str_equal (which, "/entries") ? "512" : "24MiB");
     return;

@@ -357,12 +357,15 @@ make_header (Run *run, KsEngineSetup *setup)
 {
   cJSON *json =
       ks_eval_batch_make_header (setup, run->model_hash, run->gate_hash, run->mmproj_hash);
+  guint64 min_pixels = 0, max_pixels = 0;
 
   cJSON_AddStringToObject (json, "bench", run->bench);
-  if (run->options.min_pixels > 0)
-    cJSON_AddNumberToObject (json, "min_pixels", run->options.min_pixels);
-  if (run->options.max_pixels > 0)
-    cJSON_AddNumberToObject (json, "max_pixels", run->options.max_pixels);
+  (void)cli_options_read_pixels (&run->options, &min_pixels, &max_pixels,
+                                 NULL); /* it was checked */
+  if (min_pixels > 0)
+    cJSON_AddNumberToObject (json, "min_pixels", (double)min_pixels);
+  if (max_pixels > 0)
+    cJSON_AddNumberToObject (json, "max_pixels", (double)max_pixels);
   cJSON_AddBoolToObject (json, "no_split", run->options.no_split);
   cJSON_AddNumberToObject (json, "data_seed", (double)run->data_seed);
   cJSON_AddNumberToObject (json, "max_new", get_max_new (run));

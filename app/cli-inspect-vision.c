@@ -349,16 +349,18 @@ run_command (CliVision *run)
 
 /* What --mode and --threads say; FALSE: *out_code says how to end. */
 static gboolean
-take_options (CliVision *run, gint64 min_pixels, gint64 max_pixels, int *out_code)
+take_options (CliVision *run, int *out_code)
 {
   const CliOptions *options = run->options;
+  g_autoptr (GError) error = NULL;
+  guint64 min_pixels = 0, max_pixels = 0;
   guint n_image = run->images != NULL ? g_strv_length (run->images) : 0;
 
   *out_code = CLI_USAGE;
   if (run->mmproj == NULL || n_image < 1 || n_image > MAX_FRAMES)
     cli_usage ("give --mmproj FILE and --image FILE (twice for two frames of a video)");
-  else if (min_pixels < 0 || max_pixels < 0)
-    cli_usage ("--min-pixels and --max-pixels must be above 0");
+  else if (!cli_options_read_pixels (options, &min_pixels, &max_pixels, &error))
+    *out_code = cli_fail (error);
   else if (options->threads != CLI_UNSET && (options->threads < 1 || options->threads > 1024))
     cli_usage ("--threads must be from 1 to 1024");
   else if (options->mode != NULL && !g_str_equal (options->mode, "fast") &&
@@ -370,8 +372,8 @@ take_options (CliVision *run, gint64 min_pixels, gint64 max_pixels, int *out_cod
     cli_usage ("--visionzip chooses in the tower: leave --pixels-only out");
   else
     *out_code = CLI_OK;
-  run->limits.min_pixels = (guint64)min_pixels;
-  run->limits.max_pixels = (guint64)max_pixels;
+  run->limits.min_pixels = min_pixels;
+  run->limits.max_pixels = max_pixels;
   run->n_thread = options->threads > 0 ? (guint)options->threads : 0;
   run->mode = g_strcmp0 (options->mode, "fast") == 0 ? KS_COMPUTE_FAST : KS_COMPUTE_EXACT;
   return *out_code == CLI_OK;
@@ -401,16 +403,15 @@ cli_inspect_vision_main (char **args)
   g_auto (CliOptions) options;
   g_autofree char *mmproj = NULL, *dump = NULL, *model = NULL, *prompt = NULL;
   CliVision run = {.options = &options};
-  gint64 min_pixels = 0, max_pixels = 0;
   gboolean no_split = FALSE;
   int code = CLI_OK;
   const GOptionEntry entries[] = {
       {"mmproj", 0, 0, G_OPTION_ARG_FILENAME, &mmproj, "vision tower (GGUF)", "FILE"},
       {"image", 'i', 0, G_OPTION_ARG_FILENAME_ARRAY, &images,
        "picture; twice: two frames of a video", "FILE"},
-      {"min-pixels", 0, 0, G_OPTION_ARG_INT64, &min_pixels,
+      {"min-pixels", 0, 0, G_OPTION_ARG_STRING, &options.min_pixels,
        "enlarge smaller pictures to N pixels (Qwen; default: the model's own)", "N"},
-      {"max-pixels", 0, 0, G_OPTION_ARG_INT64, &max_pixels,
+      {"max-pixels", 0, 0, G_OPTION_ARG_STRING, &options.max_pixels,
        "shrink larger pictures to N pixels (Qwen; default: the model's own)", "N"},
       {"no-split", 0, 0, G_OPTION_ARG_NONE, &no_split,
        "the whole picture in one view, without tiles (SmolVLM)", NULL},
@@ -445,7 +446,7 @@ cli_inspect_vision_main (char **args)
   run.model = model;
   run.prompt = prompt != NULL ? prompt : "Describe the picture.";
   run.limits.no_split = no_split;
-  if (!take_options (&run, min_pixels, max_pixels, &code) || !take_pruning (&run, &code))
+  if (!take_options (&run, &code) || !take_pruning (&run, &code))
     return code;
   return run_command (&run);
 }

@@ -124,20 +124,25 @@ choose_reading (const CliTalk *talk, const KsMediaResult *result)
 }
 
 static void
-tell_pages (const CliTalk *talk, const char *name, const KsMediaResult *result)
+tell_pages (CliTalk *talk, const char *name, const KsMediaResult *result)
 {
   const KsEngineOptions *options = talk->options;
-  gboolean looks =
-      talk->eyes.sees && !(options->has_page_mode && options->page_mode == KS_PAGE_TEXT);
+  gboolean as_text = options->has_page_mode && options->page_mode == KS_PAGE_TEXT;
+  const char *what = "they are looked at as pictures";
   g_autofree char *notice = NULL;
 
   if (result->warning != NULL)
     cli_print_file_notice (name, result->warning);
+  if (result->has_mixed_pages && talk->eyes.sees && !options->has_page_mode)
+    cli_talk_tell_mixed (talk, name);
   if (result->n_pages_without_text == 0)
     return;
-  notice = g_strdup_printf (
-      "%s: %u of %u pages hold no text; %s.", name, result->n_pages_without_text, result->n_pages,
-      looks ? "they are looked at as pictures" : "what is only a picture there is not read");
+  if (as_text || (options->ocr && !talk->eyes.sees)) /* then the hint was given already */
+    what = "what is only a picture there is not read";
+  else if (!talk->eyes.sees)
+    what = "this model has no eyes, but with --session new --ocr the words on them are recognised";
+  notice = g_strdup_printf ("%s: %u of %u pages hold no text; %s.", name,
+                            result->n_pages_without_text, result->n_pages, what);
   cli_print_notice (notice);
 }
 

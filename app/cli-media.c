@@ -143,23 +143,23 @@ load_document (const char *path, const char *password, GError **error)
   return load.result;
 }
 
-static gboolean
-wants_password (const GError *error)
+void
+cli_set_closed (GError **error, const char *name)
 {
-  return g_error_matches (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_PASSWORD) ||
-         g_error_matches (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_WRONG_PASSWORD);
+  g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_PASSWORD,
+               "%s stays closed: its password was not given", name);
 }
 
 KsMediaResult *
 cli_load_document (const char *path, char **password, GError **error)
 {
   g_autofree char *name = g_filename_display_basename (path);
-  GError *local = NULL;
+  g_autoptr (GError) local = NULL;
   KsMediaResult *result = load_document (path, *password, &local);
+  gboolean was_wrong = FALSE, asked = FALSE;
 
-  while (result == NULL && wants_password (local)) {
-    g_autofree char *prompt = g_strdup_printf ("Password for %s: ", name);
-    char *typed = cli_ask_password (prompt);
+  while (result == NULL && ks_error_is_password (local, &was_wrong)) {
+    char *typed = cli_ask_password (name, was_wrong, &asked);
 
     if (typed == NULL)
       break;
@@ -167,17 +167,17 @@ cli_load_document (const char *path, char **password, GError **error)
     *password = typed;
     g_clear_error (&local);
     result = load_document (path, *password, &local);
-    if (result == NULL && wants_password (local))
-      cli_print_notice ("That is not the password.");
   }
-  if (g_error_matches (local, KS_MEDIA_ERROR, KS_MEDIA_ERROR_PASSWORD)) {
+  if (result != NULL)
+    return result;
+  if (ks_error_is_password (local, &was_wrong) && asked)
+    cli_set_closed (error, name);
+  else if (ks_error_is_password (local, &was_wrong) && !was_wrong)
     g_set_error (error, KS_MEDIA_ERROR, KS_MEDIA_ERROR_PASSWORD,
                  "%s is encrypted: give its password with --password", name);
-    g_error_free (local);
-  } else if (local != NULL) {
-    g_propagate_error (error, local);
-  }
-  return result;
+  else
+    g_propagate_error (error, g_steal_pointer (&local));
+  return NULL;
 }
 
 /* Bytes up to the end of the line, with a terminal's own editing switched off: Ctrl-C must not end
@@ -204,9 +204,9 @@ read_hidden (int fd, GString *line)
 }
 
 char *
-cli_ask_password (const char *prompt)
+cli_ask_password (const char *name, gboolean was_wrong, gboolean *out_asked)
 {
-  g_autofree char *printable = cli_dup_printable (prompt);
+  g_autofree char *printable = cli_dup_printable (name);
   GString *line = g_string_new (NULL);
   struct termios before, now;
   int fd = open ("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
@@ -217,7 +217,8 @@ cli_ask_password (const char *prompt)
     now.c_lflag &= ~(tcflag_t)(ECHO | ICANON | ISIG);
     now.c_cc[VMIN] = 1;
     now.c_cc[VTIME] = 0;
-    dprintf (fd, "%s", printable);
+    dprintf (fd, "%sPassword for %s: ", was_wrong ? "That is not the password. " : "", printable);
+    *out_asked = TRUE;
     if (tcsetattr (fd, TCSAFLUSH, &now) == 0)
       done = read_hidden (fd, line);
     tcsetattr (fd, TCSAFLUSH, &before);

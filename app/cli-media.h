@@ -18,8 +18,11 @@ void cli_set_not_text (GError **error, const char *name, const KsMediaResult *re
  * on an encrypted one; what is then typed on the terminal takes its place. */
 KsMediaResult *cli_load_document (const char *path, char **password, GError **error);
 
-/* Asks on the terminal without showing what is typed; NULL where there is none or the user gives
- * up. (transfer full) */
-char *cli_ask_password (const char *prompt);
+/* Asks on the terminal without showing what is typed; was_wrong: what was tried before did not open
+ * the file.  NULL where there is no terminal or the user gives up; *out_asked becomes TRUE when the
+ * question was shown. (transfer full) */
+char *cli_ask_password (const char *name, gboolean was_wrong, gboolean *out_asked);
+/* After a question that got no answer: the question said what was wrong. */
+void cli_set_closed (GError **error, const char *name);
 
 G_END_DECLS

@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/cli-answer.h"
 #include "app/cli-store.h"
+#include "app/ks-error.h"
 #include "app/ks-eye-options.h"
 #include "app/ks-turn-source.h"
 
@@ -35,6 +36,7 @@ typedef struct {
   KsEngine *engine;
   KsConversation *conversation;
   KsEyes eyes;
+  gboolean own_target; /* the memory target is what the session was given */
 } Memory;
 
 typedef struct {
@@ -110,7 +112,9 @@ load (Memory *memory, GError **error)
   g_autoptr (KsEngineOptions) options = NULL;
   g_autoptr (KsEngineJob) job = NULL, eyes = NULL;
 
+  memory->own_target = !cli_options_has_target (memory->options);
   cli_options_take_session (memory->options, memory->settings);
+  memory->own_target = memory->own_target && cli_options_has_target (memory->options);
   options = cli_options_make_engine (memory->options, error);
   if (options == NULL)
     return FALSE;
@@ -294,6 +298,9 @@ print_all (const Memory *memory, const KsMemoryStats *stats, GError **error)
           "that %s of pixels at most\n",
           used, budget, total, stats->pictures.n_encoded,
           stats->pictures.n_memory + stats->pictures.n_disk, pixels);
+  if (memory->own_target)
+    puts ("the memory target is the session's own; --budget, --kv-budget or --entries tries "
+          "another one");
   for (guint turn = 0; turn < stats->kv.n_turn; turn++) {
     print_left_out (memory, &next, cli_get_turn_number (memory->numbers, turn));
     printf ("turn %-8u %6u tokens  %5.1f %% kept\n", cli_get_turn_number (memory->numbers, turn),
@@ -352,6 +359,7 @@ print_json (const Memory *memory, const KsMemoryStats *stats, GError **error)
   cJSON *turns;
 
   cJSON_AddItemToObject (json, "session", cli_make_session_json (memory->session));
+  cJSON_AddBoolToObject (json, "own_target", memory->own_target);
   cJSON_AddItemToObject (json, "memory", told);
   if (memory->options->patches && !add_patches (memory, stats, told, error)) {
     cJSON_Delete (json);
@@ -390,8 +398,11 @@ run (Memory *memory)
 
   if (code != CLI_OK)
     return code;
-  if (!load (memory, &error) || !read_again (memory, &error))
+  if (!load (memory, &error) || !read_again (memory, &error)) {
+    if (memory->own_target && g_error_matches (error, KS_ENGINE_ERROR, KS_ERR_BUDGET))
+      g_prefix_error (&error, "with the session's own memory target: ");
     return cli_fail (error);
+  }
   stats = ks_conversation_dup_stats (memory->conversation);
   if (!(memory->options->json ? print_json (memory, stats, &error)
                               : print_all (memory, stats, &error)))

@@ -16,7 +16,7 @@ void
 cli_options_init (CliOptions *options)
 {
   *options = (CliOptions){0};
-  options->threads = options->min_pixels = options->max_pixels = options->frames = CLI_UNSET;
+  options->threads = options->frames = CLI_UNSET;
   options->entries = options->chunk = options->buffer = options->page = CLI_UNSET;
   cli_policy_init (&options->policy);
   options->temperature = options->top_p = options->min_p = options->repeat_penalty = UNSET_REAL;
@@ -44,6 +44,8 @@ cli_options_clear (CliOptions *options)
   g_free (options->session);
   g_free (options->password);
   g_free (options->pages);
+  g_free (options->min_pixels);
+  g_free (options->max_pixels);
   g_free (options->visionzip);
   g_free (options->fastv);
   *options = (CliOptions){0};
@@ -147,11 +149,11 @@ void
 cli_options_add_pictures (CliOptions *options, GOptionContext *context)
 {
   const GOptionEntry entries[] = {
-      {"min-pixels", 0, 0, G_OPTION_ARG_INT, &options->min_pixels,
+      {"min-pixels", 0, 0, G_OPTION_ARG_STRING, &options->min_pixels,
        "enlarge smaller pictures, for models of free sizes (default: as the settings or the model "
        "say)",
        "N"},
-      {"max-pixels", 0, 0, G_OPTION_ARG_INT, &options->max_pixels,
+      {"max-pixels", 0, 0, G_OPTION_ARG_STRING, &options->max_pixels,
        "reduce larger pictures, for models of free sizes (default: as the settings or the model "
        "say)",
        "N"},
@@ -286,12 +288,35 @@ cli_check_least (const char *name, int value, int least, GError **error)
 }
 
 static gboolean
+read_pixels (const char *name, const char *text, guint64 *out, GError **error)
+{
+  *out = 0;
+  if (text == NULL || g_ascii_string_to_unsigned (text, 10, 1, KS_VISION_MAX_PIXELS, out, NULL))
+    return TRUE;
+  g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_USAGE,
+               "%s needs a number of pixels from 1 to %" G_GUINT64_FORMAT
+               ", for example 1000000, not '%s'",
+               name, (guint64)KS_VISION_MAX_PIXELS, text);
+  return FALSE;
+}
+
+gboolean
+cli_options_read_pixels (const CliOptions *options, guint64 *out_min, guint64 *out_max,
+                         GError **error)
+{
+  if (!read_pixels ("--min-pixels", options->min_pixels, out_min, error) ||
+      !read_pixels ("--max-pixels", options->max_pixels, out_max, error))
+    return FALSE;
+  if (*out_max == 0 || *out_min <= *out_max)
+    return TRUE;
+  return usage_error (error, "--min-pixels must not be more than --max-pixels");
+}
+
+static gboolean
 check_numbers (const CliOptions *options, GError **error)
 {
   return cli_check_least ("--threads", options->threads, 0, error) &&
          cli_check_least ("--frames", options->frames, 1, error) &&
-         cli_check_least ("--min-pixels", options->min_pixels, 1, error) &&
-         cli_check_least ("--max-pixels", options->max_pixels, 1, error) &&
          cli_check_least ("--entries", options->entries, 1, error) &&
          cli_check_least ("--chunk", options->chunk, 1, error) &&
          cli_check_least ("--buffer", options->buffer, 1, error) &&
@@ -448,19 +473,42 @@ set_reading (const CliOptions *options, KsSettings *settings, KsEngineOptions *o
   return TRUE;
 }
 
+/* What is asked for goes before what is saved; both together must leave a size. */
+static gboolean
+set_pixels (const CliOptions *options, KsEngineOptions *out, GError **error)
+{
+  ks_vision_limits *limits = &out->vision_limits;
+  guint64 min = 0, max = 0;
+
+  if (!cli_options_read_pixels (options, &min, &max, error))
+    return FALSE;
+  if (min > 0)
+    limits->min_pixels = min;
+  if (max > 0)
+    limits->max_pixels = max;
+  limits->no_split |= options->no_split != FALSE;
+  out->asks_pixels = min > 0 || max > 0;
+  if (!out->asks_pixels || limits->max_pixels == 0 || limits->min_pixels <= limits->max_pixels)
+    return TRUE;
+  g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_USAGE,
+               min > 0 ? "--min-pixels is more than the %" G_GUINT64_FORMAT
+                         " pixels that the settings allow: give --max-pixels too"
+                       : "--max-pixels is less than the %" G_GUINT64_FORMAT
+                         " pixels that the settings ask for: give --min-pixels too",
+               (guint64)(min > 0 ? limits->max_pixels : limits->min_pixels));
+  return FALSE;
+}
+
 /* Without a hash its embeddings are kept in memory only. */
-static void
+static gboolean
 find_eyes (const CliOptions *options, KsModelRegistry *registry, KsSettings *settings,
-           KsEngineOptions *out)
+           KsEngineOptions *out, GError **error)
 {
   g_autoptr (GVariant) choices = ks_settings_dup_mmproj_choices (settings);
 
   ks_eye_options_apply (out, settings);
-  if (options->min_pixels > 0)
-    out->vision_limits.min_pixels = (guint64)options->min_pixels;
-  if (options->max_pixels > 0)
-    out->vision_limits.max_pixels = (guint64)options->max_pixels;
-  out->vision_limits.no_split |= options->no_split != FALSE;
+  if (!set_pixels (options, out, error))
+    return FALSE;
   if (options->mmproj == NULL) {
     ks_model_registry_set_mmproj_choices (registry, choices);
     out->mmproj_path = ks_model_registry_find_mmproj (registry, out->model_path);
@@ -470,6 +518,7 @@ find_eyes (const CliOptions *options, KsModelRegistry *registry, KsSettings *set
   }
   if (out->mmproj_path != NULL)
     out->mmproj_hash = ks_model_registry_hash (registry, out->mmproj_path, FALSE, NULL, NULL);
+  return TRUE;
 }
 
 static gboolean
@@ -484,9 +533,7 @@ find_files (const CliOptions *options, KsSettings *settings, KsEngineOptions *ou
     out->gate_path = ks_model_registry_find_gate (registry, out->model_path, NULL);
   else if (!g_str_equal (options->gate, "none"))
     out->gate_path = g_strdup (options->gate);
-  if (options->wants_eyes)
-    find_eyes (options, registry, settings, out);
-  return TRUE;
+  return !options->wants_eyes || find_eyes (options, registry, settings, out, error);
 }
 
 KsEngineOptions *
@@ -508,11 +555,16 @@ cli_options_make_engine (const CliOptions *options, GError **error)
   return g_steal_pointer (&out);
 }
 
+gboolean
+cli_options_has_target (const CliOptions *options)
+{
+  return options->budget != NULL || options->kv_budget != NULL || options->entries != CLI_UNSET;
+}
+
 void
 cli_options_take_session (CliOptions *options, const KsSessionSettings *session)
 {
-  gboolean has_budget =
-      options->budget != NULL || options->kv_budget != NULL || options->entries != CLI_UNSET;
+  gboolean has_budget = cli_options_has_target (options);
   ks_policy policy;
 
   if (options->model == NULL && session->model != NULL)

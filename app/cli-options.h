@@ -16,8 +16,9 @@ G_BEGIN_DECLS
 typedef struct {
   /* model */
   char *model, *gate, *mmproj, *kv_type, *mode, *isa;
-  int threads, min_pixels, max_pixels, frames;
-  double every_s; /* between two frames of a video */
+  int threads, frames;
+  char *min_pixels, *max_pixels; /* see cli_options_read_pixels */
+  double every_s;                /* between two frames of a video */
   gboolean scenes, no_split, ocr;
   char *pages;
   char *visionzip, *fastv;
@@ -64,6 +65,9 @@ gboolean cli_options_parse_check (CliOptions *options, const GOptionEntry *own,
                                   gboolean with_memory, const char *summary, const char *help,
                                   char ***args, int *out_exit);
 
+/* --min-pixels and --max-pixels, 0 where one is not given. */
+gboolean cli_options_read_pixels (const CliOptions *options, guint64 *out_min, guint64 *out_max,
+                                  GError **error);
 /* Finds the model, its gate and its eyes and checks every value.  KS_APP_ERROR_USAGE names what is
  * wrong. */
 KsEngineOptions *cli_options_make_engine (const CliOptions *options, GError **error);
@@ -74,6 +78,8 @@ KsAnswerOptions *cli_options_make_answer (const CliOptions *options,
                                           GError **error);
 /* Model, memory target and policy of a stored session where no option asks for others. */
 void cli_options_take_session (CliOptions *options, const KsSessionSettings *session);
+/* Whether a memory target is given. */
+gboolean cli_options_has_target (const CliOptions *options);
 /* What a new session keeps of the options. (transfer full) */
 KsSessionSettings *cli_options_make_session (const CliOptions *options);
 /* The file that name stands for; NULL means $KEEPSAKE_MODEL, else the saved model, else the default

@@ -485,16 +485,12 @@ wait_for_attachment (CliSession *self, KsPendingAttachment *pending)
 }
 
 static gboolean
-unlock (CliSession *self, KsPendingAttachment *pending)
+unlock (CliSession *self, KsPendingAttachment *pending, gboolean *out_asked)
 {
-  const char *name = ks_pending_attachment_get_name (pending);
-  const char *problem = ks_pending_attachment_get_error (pending);
-  g_autofree char *prompt = g_strdup_printf ("Password for %s: ", name);
-  g_autofree char *typed = NULL;
+  gboolean was_wrong = ks_pending_attachment_get_error (pending) != NULL;
+  g_autofree char *typed =
+      cli_ask_password (ks_pending_attachment_get_name (pending), was_wrong, out_asked);
 
-  if (problem != NULL)
-    cli_print_notice (problem);
-  typed = cli_ask_password (prompt);
   if (typed != NULL)
     ks_chat_unlock_attachment (self->chat, pending, typed);
   return typed != NULL;
@@ -511,14 +507,62 @@ tell_large (KsPendingAttachment *pending)
                   ks_pending_attachment_get_n_visual (pending), n_trained, can_shrink);
 }
 
+/* A picture, or pages without text, that this model cannot see, and nobody looks for words. */
+static gboolean
+lacks_words (CliSession *self, KsPendingAttachment *pending)
+{
+  g_autoptr (KsReading) reading = ks_pending_attachment_dup_reading (pending);
+  gboolean found = ks_pending_attachment_get_kind (pending) == KS_ATTACHMENT_IMAGE;
+
+  if (cli_session_can_see (self) || self->talk->options->ocr ||
+      ks_settings_get_recognise_text (ks_library_get_settings (self->library)))
+    return FALSE;
+  for (guint i = 0; !found && i < ks_pending_attachment_get_n_pages (pending); i++)
+    found = ks_reading_get_page (reading, i) == KS_PAGE_PICTURE;
+  return found && !self->talk->options->has_page_mode;
+}
+
+static void
+tell_ready (CliSession *self, KsPendingAttachment *pending)
+{
+  const char *name = ks_pending_attachment_get_name (pending);
+  const char *warning = ks_pending_attachment_get_warning (pending);
+
+  if (warning != NULL)
+    cli_print_file_notice (name, warning);
+  if (ks_pending_attachment_hides_pictures (pending))
+    cli_talk_tell_mixed (self->talk, name);
+  if (lacks_words (self, pending))
+    cli_talk_tell_ocr (self->talk, name);
+  if (ks_pending_attachment_is_seen (pending) && ks_pending_attachment_has_sound (pending))
+    cli_tell_sound (name);
+  tell_large (pending);
+}
+
+static void
+set_refused (KsPendingAttachment *pending, gboolean asked, GError **error)
+{
+  const char *text = ks_pending_attachment_get_error (pending);
+  const char *name = ks_pending_attachment_get_name (pending);
+
+  if (asked && ks_pending_attachment_get_state (pending) == KS_PENDING_PASSWORD)
+    cli_set_closed (error, name);
+  else if (text == NULL)
+    g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED,
+                 "%s is encrypted: give its password with --password", name);
+  else if (ks_pending_attachment_get_kind (pending) != KS_ATTACHMENT_TEXT) /* not for these eyes */
+    g_set_error_literal (error, KS_ENGINE_ERROR, KS_ERR_UNSUPPORTED, text);
+  else
+    g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_FAILED, text);
+}
+
 gboolean
 cli_session_attach (CliSession *self, const char *path, GError **error)
 {
   g_autoptr (GFile) file = g_file_new_for_commandline_arg (path);
   GListModel *list = ks_chat_get_attachments (self->chat);
   g_autoptr (KsPendingAttachment) pending = NULL;
-  gboolean tried = FALSE, loaded;
-  const char *text;
+  gboolean tried = FALSE, asked = FALSE, loaded;
 
   ks_chat_attach_file (self->chat, file);
   pending = g_list_model_get_item (list, g_list_model_get_n_items (list) - 1);
@@ -526,31 +570,19 @@ cli_session_attach (CliSession *self, const char *path, GError **error)
   while (loaded && ks_pending_attachment_get_state (pending) == KS_PENDING_PASSWORD) {
     if (!tried && self->talk->password != NULL)
       ks_chat_unlock_attachment (self->chat, pending, self->talk->password);
-    else if (!unlock (self, pending))
+    else if (!unlock (self, pending, &asked))
       break;
     tried = TRUE;
     loaded = wait_for_attachment (self, pending);
   }
   if (ks_pending_attachment_get_state (pending) == KS_PENDING_READY) {
-    if (ks_pending_attachment_get_warning (pending) != NULL)
-      cli_print_file_notice (ks_pending_attachment_get_name (pending),
-                             ks_pending_attachment_get_warning (pending));
-    if (ks_pending_attachment_is_seen (pending) && ks_pending_attachment_has_sound (pending))
-      cli_tell_sound (ks_pending_attachment_get_name (pending));
-    tell_large (pending);
+    tell_ready (self, pending);
     return TRUE;
   }
-  text = ks_pending_attachment_get_error (pending);
   if (!loaded)
     g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_CANCELLED, "cancelled");
-  else if (text == NULL)
-    g_set_error (error, KS_APP_ERROR, KS_APP_ERROR_FAILED,
-                 "%s is encrypted: give its password with --password",
-                 ks_pending_attachment_get_name (pending));
-  else if (ks_pending_attachment_get_kind (pending) != KS_ATTACHMENT_TEXT) /* not for these eyes */
-    g_set_error_literal (error, KS_ENGINE_ERROR, KS_ERR_UNSUPPORTED, text);
   else
-    g_set_error_literal (error, KS_APP_ERROR, KS_APP_ERROR_FAILED, text);
+    set_refused (pending, asked, error);
   ks_chat_remove_attachment (self->chat, pending);
   return FALSE;
 }

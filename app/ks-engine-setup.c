@@ -451,6 +451,21 @@ tell_fastv (KsEngineSetup *setup)
                                       setup->fastv.layer, n_layer));
 }
 
+static void
+tell_pixels (KsEngineSetup *setup, const KsEngineOptions *options)
+{
+  const char *why = NULL;
+
+  if (setup->sight == NULL)
+    why = "this model has no eyes";
+  else if (ks_sight_get_eyes (setup->sight).prep.max_pixels == 0)
+    why = "this model looks at pictures in sizes of its own";
+  if (options->asks_pixels && why != NULL)
+    g_ptr_array_add (
+        setup->notices,
+        g_strdup_printf ("Limits for the pixels of a picture have no effect: %s.", why));
+}
+
 KsEngineSetup *
 ks_engine_setup_new (const KsEngineOptions *options, GError **error)
 {
@@ -469,6 +484,7 @@ ks_engine_setup_new (const KsEngineOptions *options, GError **error)
   open_kept (setup, options);
   tell_template (setup);
   tell_fastv (setup);
+  tell_pixels (setup, options);
   tell_default_budget (setup, options);
   return g_steal_pointer (&setup);
 }

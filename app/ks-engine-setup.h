@@ -23,6 +23,7 @@ typedef struct {
   char *mmproj_hash;         /* its SHA-256; NULL = embeddings are kept in memory only */
   gboolean mmproj_was_found; /* nobody asked for it: if it cannot be used, the model is blind */
   ks_vision_limits vision_limits;
+  gboolean asks_pixels;       /* its pixels were asked for just now: say so where they do nothing */
   ks_vision_zip vision_zip;   /* fewer tokens of every view; zeros = all */
   ks_fastv fastv;             /* fewer of them in later layers; layer 0 = all */
   KsMediaSampling sampling;   /* of videos that are attached; mode 0 = as the settings say */

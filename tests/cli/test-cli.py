@@ -351,6 +351,38 @@ def chat_keeps_its_memory_and_moves_its_budget():
 
 
 @check
+def ctrl_c_in_chat_names_what_goes_on():
+    process, timer = start("chat", "--model", MODEL, "--entries", "64", "--max-tokens", "1000000")
+    process.stdin.write(b"tell me a long story\n")
+    process.stdin.flush()
+    process.stdout.read(200)
+    process.send_signal(signal.SIGINT)
+    wait_for(process, b"note: Cancelled; /continue goes on.")
+    process.communicate(b"/quit\n")
+    timer.cancel()
+    expect(process.returncode == 0, f"exit {process.returncode}")
+
+
+@check
+def targets_that_cannot_be_are_refused_in_human_units():
+    """With the smallest that works, and that one works when it is typed."""
+    lines = b"hello\n/kv-budget 1\n/kv-budget 100000GiB\n/budget 1\n/kv-budget some\n/entries some\n/quit\n"
+    begin = ("chat", "--model", MODEL, "--max-tokens", "2")
+    _, _, err = run(*begin, stdin=lines)
+    told = [line for line in err.splitlines() if line.startswith("keepsake-cli: ")]
+    expect(len(told) == 5, err)
+    expect("too little memory for keys and values; the smallest budget that works is " in told[0], told[0])
+    expect(told[0].endswith("KiB (1 entry in each stream)"), told[0])
+    expect("keys and values can take " in told[1] and "at most" in told[1], told[1])
+    expect("a memory target of 1 byte is too small" in told[2], told[2])
+    expect("no amount of memory" in told[3] and "/entries needs an amount" in told[4], err)
+    kv, total = told[0].split("works is ")[1].split(" (")[0], told[2].split("works is ")[1]
+    expect(not any(len(word) > 6 and word.isdigit() for line in told[:3] for word in line.split()), err)
+    _, _, err = run(*begin, stdin=f"hello\n/kv-budget {kv}\n/budget {total}\nand now?\n/quit\n".encode())
+    expect("keepsake-cli: " not in err, err)
+
+
+@check
 def another_policy_keeps_floor_and_pins():
     text = write("floor.txt", b"The keeper walks to the lamp and back. " * 60)
     code, out, err = run("chat", "--model", MODEL, "--gate", GATE, "--json", "--max-tokens", "2", "--entries", "32",

@@ -102,6 +102,35 @@ def an_encrypted_pdf_needs_its_password():
         expect(n_prompt(*where, "--attach", path, "--password", "open sesame")[0] > short, f"{where}: right password")
 
 
+@check
+def a_wrong_password_is_said_once():
+    path = write("locked.pdf", hostilepdf.encrypted("aes128", b"open sesame"))
+    for where in (LIVE, STORED):
+        code, _, err = run(*ASK, *where, "--attach", path, "--password", "wrong", "x")
+        expect(code == 1 and err.count("password") == 1 and err.count("locked.pdf") == 1, f"{where}: {err}")
+        args = [*ASK, *where, "--attach", path, "--password", "wrong", "x"]
+        code, screen = ask_on_terminal(args, [b"\x03"])
+        told = "That is not the password. Password for locked.pdf: "
+        expect(code == 1 and told in screen and screen.count("is not the password") == 1, f"{where}: {screen}")
+        expect("locked.pdf stays closed: its password was not given" in screen, f"{where}: {screen}")
+
+
+@check
+def words_of_scanned_pages_are_pointed_out_to_a_model_without_eyes():
+    """Once, and only where nobody has asked for them; --ocr without a session says what to add."""
+    path, picture = write("scan.pdf", hostilepdf.scanned("Some words", "Shapes")), write("blue.png", PICTURE)
+    _, err = n_prompt("--attach", path)
+    expect("scan.pdf: 1 of 2 pages hold no text; this model has no eyes, but with --session new --ocr" in err, err)
+    _, err = n_prompt("--attach", path, "--pages", "text")
+    expect("--ocr" not in err, err)
+    _, err = n_prompt(*STORED, "--attach", path, "--attach", picture)
+    expect(err.count("start with --ocr") == 1, err)
+    _, err = n_prompt(*STORED, "--ocr", "--attach", path)
+    expect("start with --ocr" not in err, err)
+    _, err = n_prompt("--ocr", "--attach", path)
+    expect(err.count("--ocr") == 1 and "--ocr recognises words only in a stored session: add --session new" in err, err)
+
+
 def ask_on_terminal(args, typed):
     """(exit code, screen): types a line whenever a password is asked for."""
     leader, follower = pty.openpty()

@@ -145,8 +145,23 @@ def documents_are_looked_at_without_a_session_as_well():
     code, _, err = run("ask", *options("qwen3-vl"), "--max-tokens", "2", "--attach", scan, "?")
     expect(code == 0 and "live.pdf: 1 of 2 pages hold no text" in err and "looked at" in err, err)
     code, _, err = run("ask", *options("qwen3-vl"), "--max-tokens", "2", "--ocr", "--attach", letter, "?")
-    expect(code == 0 and "--ocr" in err, err)
+    expect(code == 0 and "--ocr recognises words only in a stored session: add --session new" in err, err)
     expect_failure(2, ("ask", *options("qwen3-vl"), "--pages", "all", "--attach", scan, "?"), "--pages")
+
+
+@check
+def pictures_beside_the_text_of_pages_are_pointed_out_once():
+    """To a model with eyes that gets these pages as text; a mark on a page is no picture."""
+    path, again = (write(f"report{i}.pdf", hostilepdf.illustrated(300)) for i in (1, 2))
+    mark = write("mark.pdf", hostilepdf.illustrated(40))
+    for where in ((), ("--session", "new")):
+        begin = ("ask", *options("qwen3-vl"), "--max-tokens", "2", *where, "--attach")
+        _, _, err = run(*begin, path, "--attach", again, "?")
+        expect(err.count("note: report1.pdf: pages with text also hold pictures") == 1 and
+               err.count("--pages both") == 1, f"{where} {err}")
+        for more in ((path, "--pages", "both"), (path, "--pages", "text"), (path, "--mmproj", "none"), (mark,)):
+            _, _, err = run(*begin, *more, "?")
+            expect("also hold pictures" not in err, f"{where} {more} {err}")
 
 
 @check
@@ -165,11 +180,60 @@ def frames_of_a_video_are_taken_as_asked_for():
 
 
 @check
+def frames_of_several_sizes_in_one_video_are_each_seen_in_their_own():
+    """Ten frames in pairs; the second half is larger, and the pair on the border takes its first frame's size."""
+    subprocess.run([os.environ["KS_MAKE_VIDEOS"], HOME.name], check=True)
+    grows = os.path.join(HOME.name, "grows.mkv")
+    for where in ((), ("--session", "new")):
+        begin = ("qwen2-vl", *where, "--attach", grows, "--frames", "10", "--keep-everything")
+        told = [row["tokens"] for row in ask(*begin)["memory"]["pictures"]]
+        expect(len(told) == 5 and told == 3 * [told[0]] + 2 * [told[4]] and told[0] < told[4], f"{where} {told}")
+        capped = [row["tokens"] for row in ask(*begin, "--max-pixels", "12544")["memory"]["pictures"]]
+        expect(capped[:3] == told[:3] and capped[4] < told[4], f"{where} {told} {capped}")
+
+
+@check
 def what_has_no_effect_or_is_the_wrong_file_is_told():
     path = case("idefics3", "img0.png")
     _, _, err = run("ask", *options("idefics3"), "--max-tokens", "2", "--image", path, "--fastv", "99,0.5", "?")
     expect("note: FastV from layer 99 on has no effect: this model has" in err, err)
     expect_failure(4, ("ask", "--model", case("idefics3", "mmproj.gguf"), "?"), "vision part of a model", "--mmproj")
+
+
+@check
+def limits_of_pixels_are_checked_and_told_where_they_do_nothing():
+    for option in ("--min-pixels", "--max-pixels"):
+        for wrong in ("many", "0", "-5", "1.5", "2000000000", ""):
+            expect_failure(2, ("ask", *options("qwen3-vl"), option, wrong, "?"), f"{option} needs a number of pixels",
+                           f"not '{wrong}'")
+            expect_failure(2, ("inspect", "vision", "--mmproj", case("qwen3-vl", "mmproj.gguf"), "--image",
+                               case("qwen3-vl", "img0.png"), option, wrong), f"{option} needs a number of pixels")
+    expect_failure(2, ("ask", *options("qwen3-vl"), "--min-pixels", "20000", "--max-pixels", "10000", "?"),
+                   "--min-pixels must not be more than --max-pixels")
+    short = ("--max-tokens", "2", "--max-pixels", "20000", "?")
+    for args, why in ((("--model", MODEL), "this model has no eyes"), (options("idefics3"), "in sizes of its own"),
+                      (options("qwen3-vl"), None)):
+        for where in ((), ("--session", "new")):
+            code, _, err = run("ask", *args, *where, *short)
+            expect(code == 0 and err.count("have no effect") == (why is not None), f"{args} {err}")
+            expect(why is None or why in err, err)
+
+
+@check
+def a_target_of_the_session_itself_is_named():
+    """With another model as well, which it may be too small for."""
+    image = case("qwen3-vl", "img0.png")
+    session = str(talk("new", "qwen3-vl", image, more=("--kv-budget", "2MiB"))["session"]["id"])
+    command = ("memory", *options("qwen3-vl"), "--session", session)
+    code, out, err = run(*command)
+    expect(code == 0 and "the memory target is the session's own" in out, f"{out} {err}")
+    expect(json.loads(run(*command, "--json")[1])["own_target"] is True, "own_target")
+    code, out, _ = run(*command, "--kv-budget", "3MiB")
+    expect(code == 0 and "session's own" not in out, out)
+    expect(json.loads(run(*command, "--kv-budget", "3MiB", "--json")[1])["own_target"] is False, "own_target")
+    session = str(talk("new", "qwen3-vl", image)["session"]["id"])
+    code, out, _ = run("memory", *options("qwen3-vl"), "--session", session)
+    expect(code == 0 and "session's own" not in out, out)
 
 
 @check

@@ -34,7 +34,9 @@ PROGRAM_BENCHES = {
     "recall": "bench recall --entries 128",
 }
 ROWS = {"prompt 512": "prompt of 512", "decode 0": "decode, empty state", "decode 2048": "decode at 2,048, full cache",
-        "decode 8192": "decode at 8,192, 1,024 entries a stream", "first token 8000": "first token of 8,000, the same"}
+        "decode 8192": "decode at 8,192, 1,024 entries a stream",
+        "decode 8192 q8_0": "the same, Keepsake's keys and values in q8_0",
+        "first token 8000": "first token of 8,000, 1,024 entries a stream"}
 
 
 def run(command, **more):

@@ -16,8 +16,8 @@ for tool in cmake g++ python3 tar sha256sum; do
   command -v "$tool" >/dev/null || { echo "build-peer: install $tool first" >&2; exit 2; }
 done
 if [ ! -f "$archive" ]; then
-  # A plain download: asking pip for metadata would start a build of the whole package.
-  python3 -m pip download --no-deps --no-build-isolation --no-binary llama-cpp-python \
+  # pip asks the package for its metadata: with the build tools in a place of their own, none need be installed.
+  python3 -m pip download --no-deps --no-binary llama-cpp-python \
     --timeout 30 --retries 2 -d "$dir" "llama-cpp-python==$version" ||
     [ -f "$archive" ] || { echo "build-peer: the source package could not be fetched; check the network" >&2; exit 1; }
 fi

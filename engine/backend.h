@@ -36,6 +36,9 @@ typedef struct ks_weight {
   size_t row_bytes;
   ks_dptr packed; /* the same values in the order of the device's kernels, read by linear, head and
                      gather_rows in place of data; 0 = none (see weight_repack) */
+  bool is_output; /* the output matrix: may be split rather than packed */
+  ks_dptr split;  /* the same values in two halves, read by head and gather_rows in place of data,
+                     so that head reads one half of most rows; 0 = none */
 } ks_weight;
 
 /* rows[i] = weight row ids[i] as f32, times scale.  ids are checked by the caller. */
@@ -312,7 +315,8 @@ typedef struct ks_backend_table {
   void (*weight_unbind)(ks_dev *dev, ks_dptr p, size_t n_bytes);
   /* A second copy of a matrix, laid out for the device's kernels: repack_bytes says how much memory
    * it takes (0: this type or device has none), weight_repack writes it to dst, memory of the kind
-   * KS_MEM_WEIGHTS aligned to 64, and sets w->packed.  data stays readable and bound. */
+   * KS_MEM_WEIGHTS aligned to 64, and sets w->packed or w->split.  data stays readable and bound.
+   */
   size_t (*repack_bytes)(ks_dev *dev, const ks_weight *w);
   void (*weight_repack)(ks_dev *dev, ks_weight *w, ks_dptr dst);
   ks_status (*upload)(ks_dev *dev, ks_dptr dst, const void *src, size_t n_bytes, ks_error *err);

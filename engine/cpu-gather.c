@@ -1,7 +1,7 @@
 /* cpu-gather.c - row operations: embedding rows, kept rows, row sums, gated products, pooling. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-backend-internal.h"
-#include "engine/cpu-packed-internal.h"
+#include "engine/cpu-split-internal.h"
 #include "engine/cpu-vec-internal.h"
 #include "engine/quant.h"
 
@@ -13,10 +13,14 @@
 static void
 read_row(const ks_cpu_ctx *ctx, const ks_weight *w, size_t row, float *out)
 {
+  ks_split_form form;
+
   if (w->packed != 0)
     ks_packed_read_row(w->dtype, ks_cpu_ptr(w->packed),
                        ks_packed_strip_bytes(w->dtype, w->n_in, ctx->packed->strip_rows),
                        ctx->packed->strip_rows, row, out, w->n_in);
+  else if (w->split != 0 && ks_split_get_form(w, ctx->packed->strip_rows, &form))
+    ks_split_read_row(&form, ks_cpu_ptr(w->split), row, out);
   else
     ks_dequantise_row(w->dtype, (const unsigned char *)ks_cpu_ptr(w->data) + row * w->row_bytes,
                       out, w->n_in);

@@ -82,6 +82,10 @@ typedef struct ks_packed_kernel {
 typedef struct ks_cpu_packed_fns {
   uint32_t strip_rows;            /* R: 8 or 16 */
   uint32_t tile_strips, tile_tok; /* the largest tile_fast */
+  /* Joins a group of 32 columns of a split matrix (cpu-split-internal.h): 16 R bytes of either half
+   * to the S words of q8_0.  NULL = matrices are not split: that takes rows_* that take the 8 of
+   * codes of Q4_0 off as 8 d times acts.sum, so that other sums make another zero of it. */
+  void (*join)(const unsigned char *high, const unsigned char *low, unsigned char *out);
   ks_packed_kernel kernels[KS_N_DTYPE];
   /* One token: n_in floats to q, d, sum, half_sum (fast), or sum and half_sum (exact, q NULL).
    * d is the largest magnitude of 32 elements / 127, codes are rounded to nearest.  Codes are 0 in

@@ -453,9 +453,15 @@ record_head(const ks_graph_pass *p, ks_dptr x, const ks_head_request *head)
   return p->t->head(p->dev, &op);
 }
 
+/* One row goes through the head, which may read another copy of the matrix than products do. */
 static ks_status
 record_logits(const ks_graph_pass *p, ks_dptr h)
 {
+  const ks_op_head head = {.w = *ks_model_get_output(p->g->model),
+                           .x = h,
+                           .n_row = 1,
+                           .cap = p->s->final_softcap,
+                           .logits = p->g->dev + p->g->layout.logits};
   ks_op_linear op = {.n_w = 1,
                      .w = {*ks_model_get_output(p->g->model)},
                      .x = h,
@@ -465,6 +471,8 @@ record_logits(const ks_graph_pass *p, ks_dptr h)
                      .act = KS_ACT_NONE,
                      .cap = p->s->final_softcap};
 
+  if (head.w.split != 0 && p->in->n_logit == 1)
+    return p->t->head(p->dev, &head);
   return p->t->linear(p->dev, &op);
 }
 

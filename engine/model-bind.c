@@ -317,6 +317,7 @@ bind_vocabulary(ks_model *m, ks_error *err)
   if ((st = bind_matrix(m, "output.weight", s->n_embd, s->n_vocab, false, &m->output, err)) !=
       KS_OK)
     return st;
+  m->output.is_output = true;
   return bind_vector(m, "output_norm.weight", s->n_embd, true, &m->output_norm, err);
 }
 

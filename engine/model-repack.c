@@ -83,8 +83,8 @@ ks_model_drop_repacked(ks_model *model)
   if (model->repacked == 0)
     return;
   for (size_t i = 0; i < n; i++)
-    get_weight(model, i)->packed = 0;
-  model->embd.packed = 0;
+    get_weight(model, i)->packed = get_weight(model, i)->split = 0;
+  model->embd.packed = model->embd.split = 0;
   model->be->t->mem_free(model->be->dev, model->repacked);
   model->weight_bytes -= model->repacked_bytes;
   model->repacked = 0;
@@ -126,10 +126,12 @@ ks_model_repack(ks_model *model, uint64_t room, ks_stop_fn stop, void *user)
     used += part;
     drop_pages(model, w);
   }
-  if (model->embd.data == model->output.data)
+  if (model->embd.data == model->output.data) {
     model->embd.packed = model->output.packed;
+    model->embd.split = model->output.split;
+  }
   /* The system maps some pages around one that is read: the neighbours brought a few back. */
   for (size_t i = 0; i < n; i++)
-    if (get_weight(model, i)->packed != 0)
+    if (get_weight(model, i)->packed != 0 || get_weight(model, i)->split != 0)
       drop_pages(model, get_weight(model, i));
 }

@@ -41,7 +41,8 @@ enum {
   GATE_WIDTH = 64,
   SHARE_ENTRIES = 512,
   SHARE_BUFFER = 32, /* that of sessions */
-  PICK_VOCAB = 49152
+  PICK_VOCAB = 49152,
+  HEAD_K = 40 /* of a draw with the default settings */
 };
 
 typedef struct guard {
@@ -273,12 +274,16 @@ open_timeline(guard *g, uint64_t m, uint32_t buffer)
   return ks_timeline_new(g->alloc, &params, &g->tl, &g->err);
 }
 
-/* n tokens in one call (a prompt) or one by one (decode). */
+/* n tokens in one call (a prompt) or one by one (decode, for a draw as sessions make it). */
 static ks_status
 eval(guard *g, uint32_t n, bool one_by_one)
 {
   const uint32_t n_vocab = ks_model_get_shape(g->model)->n_vocab;
   ks_token ids[SHARE_ENTRIES];
+  int32_t best_ids[HEAD_K];
+  float best[HEAD_K];
+  const ks_head_request head = {.k = HEAD_K, .out_ids = best_ids, .out_logits = best};
+  const ks_timeline_hooks hooks = {.head = &head};
   ks_status st = KS_OK;
 
   for (uint32_t i = 0; i < n; i++)
@@ -286,7 +291,7 @@ eval(guard *g, uint32_t n, bool one_by_one)
   if (!one_by_one)
     return ks_timeline_eval(g->tl, ids, n, NULL, &g->err);
   for (uint32_t i = 0; i < n && st == KS_OK; i++)
-    st = ks_timeline_eval(g->tl, &ids[i], 1, NULL, &g->err);
+    st = ks_timeline_eval(g->tl, &ids[i], 1, &hooks, &g->err);
   return st;
 }
 

@@ -66,14 +66,17 @@ side_decode(void *user, int32_t id, int32_t *out_next)
   side *s = user;
   const uint64_t n_run = side_count_evictions(s);
   const double start = ks_clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
+  float logit;
+  /* What a conversation at temperature 0 asks for (sampler.h), the same choice as side_choose. */
+  ks_head_request head = {.k = 1, .out_ids = out_next, .out_logits = &logit};
+  const ks_timeline_hooks hooks = {.head = &head};
   cost *c;
 
-  if (ks_timeline_eval(s->tl, &id, 1, NULL, &s->err) != KS_OK)
+  if (ks_timeline_eval(s->tl, &id, 1, &hooks, &s->err) != KS_OK)
     return s->err.text;
   c = side_count_evictions(s) > n_run ? &s->evicting : &s->plain;
   c->n_tok++;
   c->seconds += ks_clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
-  *out_next = side_choose(s);
   return NULL;
 }
 

@@ -352,7 +352,11 @@ record_product(const sketch *s, uint32_t in, uint32_t out)
 {
   ks_op_linear op = {.n_w = 1, .n_tok = N_ROW};
 
-  op.w[0] = (ks_weight){s->weight, KS_DTYPE_F32, N_COL, N_COL, N_COL * 4, 0};
+  op.w[0] = (ks_weight){.data = s->weight,
+                        .dtype = KS_DTYPE_F32,
+                        .n_in = N_COL,
+                        .n_out = N_COL,
+                        .row_bytes = N_COL * 4};
   op.x = buffer_at(s, in);
   op.y[0] = buffer_at(s, out);
   KS_ASSERT_OK(s->be->t->linear(s->be->dev, &op));

@@ -76,7 +76,11 @@ shape_init(shape *s, ks_dtype dtype, uint32_t n_in, uint32_t n_out, uint32_t n_t
   s->dy = random_floats(s, (size_t)(n_out + GAP) * (n_tok + 1));
   s->before = random_floats(s, (size_t)(n_in + GAP) * (n_tok + 1));
   s->op = (ks_op_linear_t){.dy = dptr(s->dy), .n_tok = n_tok};
-  s->op.w = (ks_weight){dptr(s->bytes + 1), dtype, n_in, n_out, row_bytes, 0};
+  s->op.w = (ks_weight){.data = dptr(s->bytes + 1),
+                        .dtype = dtype,
+                        .n_in = n_in,
+                        .n_out = n_out,
+                        .row_bytes = row_bytes};
 }
 
 static void

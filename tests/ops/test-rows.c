@@ -236,8 +236,12 @@ gather_body(ops_fixture *f)
                          n_table - r < n_strip ? n_table - r : n_strip, 0, n, n_strip,
                          strips + r * 68);
   for (int repacked = 0; repacked < 2; repacked++) { /* then the rows of the file are not read */
-    ks_op_gather_rows op = {.table = {repacked ? ops_dptr(nothing) : ops_dptr(table), KS_DTYPE_Q8_0,
-                                      n, n_table, 68, repacked ? ops_dptr(strips) : 0},
+    ks_op_gather_rows op = {.table = {.data = repacked ? ops_dptr(nothing) : ops_dptr(table),
+                                      .dtype = KS_DTYPE_Q8_0,
+                                      .n_in = n,
+                                      .n_out = n_table,
+                                      .row_bytes = 68,
+                                      .packed = repacked ? ops_dptr(strips) : 0},
                             .ids = ops_dptr(ids),
                             .out = ops_dptr(out),
                             .n_tok = 5,

@@ -36,7 +36,7 @@ struct _KsComposer {
   char *sent_text;   /* not stored as a message yet */
   guint n_sent_from; /* messages there were before it */
   gboolean is_setting_text;
-  gboolean is_note_passing; /* holds only until the chat's state changes */
+  gboolean is_note_passing; /* holds only while its reason does */
 };
 
 G_DEFINE_FINAL_TYPE (KsComposer, ks_composer, ADW_TYPE_BIN)
@@ -521,6 +521,16 @@ update_height (KsComposer *self)
   pango_font_metrics_unref (metrics);
 }
 
+/* Why the message was not sent goes when that is no longer so: a file was unlocked or removed. */
+static void
+update_note (KsComposer *self)
+{
+  g_autofree char *reason = dup_reason (self);
+
+  if (self->is_note_passing && g_strcmp0 (gtk_label_get_text (self->note), reason) != 0)
+    show_note (self, NULL);
+}
+
 /* A chip that had the focus is gone with it. */
 static void
 strip_changed_cb (KsComposer *self)
@@ -528,6 +538,7 @@ strip_changed_cb (KsComposer *self)
   GtkRoot *root = gtk_widget_get_root (GTK_WIDGET (self));
 
   update_send_button (self);
+  update_note (self);
   update_hint (self);
   if (root != NULL && gtk_widget_get_mapped (GTK_WIDGET (self)) &&
       gtk_root_get_focus (root) == NULL)

@@ -256,6 +256,27 @@ test_left_out (Fixture *fixture, gconstpointer data)
   assert_send (fixture, TRUE, "Send the message (Enter)");
 }
 
+/* That a file waits for its password is said where it was tried to send without, until the file is
+ * unlocked, or waits for something else. */
+static void
+test_unlocked (Fixture *fixture, gconstpointer data)
+{
+  static const char locked[] = "“a.pdf” needs its password. Enter it, or remove the file.";
+  KsPendingAttachment *attachment = fake_chat_add (fixture->chat, "a.pdf", KS_PENDING_PASSWORD);
+
+  ks_composer_set_text (fixture->composer, "question");
+  press (fixture, GDK_KEY_Return, 0);
+  g_assert_nonnull (get_note (fixture, locked));
+  fake_chat_add (fixture->chat, "b.pdf", KS_PENDING_READY);
+  g_assert_nonnull (get_note (fixture, locked)); /* it still does */
+  fake_pending_set_state (attachment, KS_PENDING_LOADING, NULL);
+  g_assert_null (get_note (fixture, locked));
+  fake_pending_set_state (attachment, KS_PENDING_READY, NULL);
+  g_assert_null (get_note (fixture, locked));
+  press (fixture, GDK_KEY_Return, 0);
+  g_assert_cmpstr (fake_chat_get_log (fixture->chat), ==, "send question\n");
+}
+
 /* The button sends, then stops; both leave the keyboard in the text. */
 static void
 test_click (Fixture *fixture, gconstpointer data)
@@ -542,6 +563,7 @@ main (int argc, char **argv)
   ADD ("failed", test_failed);
   ADD ("send-button", test_send_button);
   ADD ("left-out", test_left_out);
+  ADD ("unlocked", test_unlocked);
   ADD ("click", test_click);
   ADD ("busy", test_busy);
   ADD ("closed", test_closed);

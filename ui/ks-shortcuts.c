@@ -7,6 +7,7 @@
 #define GENERAL N_ ("General")
 #define SESSIONS N_ ("Sessions")
 #define CHAT N_ ("Chat")
+#define VIEWER N_ ("Pictures and Pages")
 
 static const KsShortcut shortcuts[] = {
     {GENERAL, N_ ("Show the menu"), NULL, {"F10"}},
@@ -29,6 +30,12 @@ static const KsShortcut shortcuts[] = {
     {CHAT, N_ ("Attach a folder"), "win.attach-folder", {"<Control><Shift>o"}},
     {CHAT, N_ ("Answer again"), "win.regenerate", {"<Control><Shift>r"}},
     {CHAT, N_ ("Stop the answer"), NULL, {"Escape"}},
+    {VIEWER, N_ ("Show larger"), NULL, {"<Control>plus"}},
+    {VIEWER, N_ ("Show smaller"), NULL, {"<Control>minus"}},
+    {VIEWER, N_ ("Show at full size"), NULL, {"<Control>1"}},
+    {VIEWER, N_ ("Fit into the window"), NULL, {"<Control>0"}},
+    {VIEWER, N_ ("Previous page"), NULL, {"Page_Up"}},
+    {VIEWER, N_ ("Next page"), NULL, {"Page_Down"}},
 };
 
 const KsShortcut *

@@ -6,6 +6,7 @@
 #include "tests/ui/ui-test.h"
 #include "ui/ks-image-viewer.h"
 #include "ui/ks-page-cache.h"
+#include "ui/ks-shortcuts.h"
 
 #define N_PAGE 12
 
@@ -214,6 +215,47 @@ test_zoom (Fixture *fixture, gconstpointer data)
   g_assert_cmpfloat (ks_image_viewer_get_zoom (fixture->viewer), ==, 0);
 }
 
+/* The action that the viewer takes on a key, NULL = none. */
+static const char *
+find_key (Fixture *fixture, const char *accel)
+{
+  g_autoptr (GtkShortcutTrigger) trigger = gtk_shortcut_trigger_parse_string (accel);
+  g_autoptr (GListModel) controllers =
+      gtk_widget_observe_controllers (GTK_WIDGET (fixture->viewer));
+
+  for (guint i = 0; i < g_list_model_get_n_items (controllers); i++) {
+    g_autoptr (GListModel) shortcuts = g_list_model_get_item (controllers, i);
+
+    for (guint k = 0; G_IS_LIST_MODEL (shortcuts) && k < g_list_model_get_n_items (shortcuts);
+         k++) {
+      g_autoptr (GtkShortcut) shortcut = g_list_model_get_item (shortcuts, k);
+      GtkShortcutAction *action = gtk_shortcut_get_action (shortcut);
+
+      if (GTK_IS_NAMED_ACTION (action) &&
+          gtk_shortcut_trigger_equal (gtk_shortcut_get_trigger (shortcut), trigger))
+        return gtk_named_action_get_action_name (GTK_NAMED_ACTION (action));
+    }
+  }
+  return NULL;
+}
+
+/* Everything that the viewer does on a key stands in the list of keys, with a key that does it. */
+static void
+test_keys (Fixture *fixture, gconstpointer data)
+{
+  static const char *const actions[] = {"viewer.zoom-in",  "viewer.zoom-out", "viewer.zoom-full",
+                                        "viewer.zoom-fit", "viewer.previous", "viewer.next"};
+  gsize n = 0, n_listed = 0;
+  const KsShortcut *shortcuts = ks_shortcuts_get (&n);
+
+  for (gsize i = 0; i < n; i++)
+    if (g_strcmp0 (shortcuts[i].group, "Pictures and Pages") == 0) {
+      g_assert_cmpuint (n_listed, <, G_N_ELEMENTS (actions));
+      g_assert_cmpstr (find_key (fixture, shortcuts[i].accels[0]), ==, actions[n_listed++]);
+    }
+  g_assert_cmpuint (n_listed, ==, G_N_ELEMENTS (actions));
+}
+
 /* A picture has no pages, is never asked for larger than it is, and is not blown up to fit. */
 static void
 test_picture (Fixture *fixture, gconstpointer data)
@@ -332,6 +374,7 @@ main (int argc, char **argv)
   ADD ("bounds", test_bounds);
   ADD ("fast", test_fast);
   ADD ("zoom", test_zoom);
+  ADD ("keys", test_keys);
   ADD ("password", test_password);
   ADD ("error", test_error);
   ADD ("close", test_close);

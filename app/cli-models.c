@@ -151,7 +151,7 @@ describe_model (KsModelRegistry *registry, const char *name, const CliOptions *o
 
   if (path == NULL || !cli_parse_bytes (options->budget, &budget, &error))
     return cli_fail (error);
-  entry = ks_model_entry_new (path, &error);
+  entry = ks_model_registry_describe (registry, path, &error);
   if (entry == NULL)
     return cli_fail (error);
   gate = ks_model_registry_find_gate (registry, path, NULL);

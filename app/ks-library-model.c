@@ -406,7 +406,7 @@ find_model (GTask *task, gpointer source, gpointer data, GCancellable *cancellab
     }
   }
   if (error == NULL)
-    entry = ks_model_entry_new (options->model_path, &error);
+    entry = ks_model_registry_describe (registry, options->model_path, &error);
   if (error == NULL)
     find_hashes (options, registry, cancellable);
   if (error != NULL) {
@@ -616,6 +616,13 @@ ks_library_get_model_name (KsLibrary *self)
   return self->model_name;
 }
 
+const char *
+ks_library_get_model_path (KsLibrary *self)
+{
+  g_return_val_if_fail (KS_IS_LIBRARY (self), NULL);
+  return self->model_name != NULL ? self->model_path : NULL;
+}
+
 const GError *
 ks_library_get_model_failure (KsLibrary *self)
 {
@@ -635,61 +642,4 @@ ks_library_can_see (KsLibrary *self)
 {
   g_return_val_if_fail (KS_IS_LIBRARY (self), FALSE);
   return self->eyes.sees;
-}
-
-const char *
-ks_library_get_models_dir (KsLibrary *self)
-{
-  g_return_val_if_fail (KS_IS_LIBRARY (self), NULL);
-  if (self->models_dir == NULL) {
-    g_autoptr (KsModelRegistry) registry = ks_model_registry_new (NULL, NULL);
-
-    self->models_dir = g_strdup (ks_model_registry_get_models_dir (registry));
-  }
-  return self->models_dir;
-}
-
-static void
-list_models (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
-{
-  g_autoptr (KsModelRegistry) registry = ks_model_registry_new (NULL, NULL);
-
-  ks_model_registry_set_mmproj_choices (registry, data);
-
-  g_task_return_pointer (task, ks_model_registry_list (registry, NULL),
-                         (GDestroyNotify)g_ptr_array_unref);
-}
-
-static void
-listed_models_cb (GObject *source, GAsyncResult *result, gpointer user_data)
-{
-  g_autoptr (GTask) task = user_data;
-  GError *error = NULL;
-  GPtrArray *models = g_task_propagate_pointer (G_TASK (result), &error);
-
-  if (models != NULL)
-    g_task_return_pointer (task, models, (GDestroyNotify)g_ptr_array_unref);
-  else
-    g_task_return_error (task, error);
-}
-
-void
-ks_library_list_models_async (KsLibrary *self, GCancellable *cancellable,
-                              GAsyncReadyCallback callback, gpointer user_data)
-{
-  g_autoptr (GTask) work = NULL;
-
-  g_return_if_fail (KS_IS_LIBRARY (self));
-  work = g_task_new (NULL, cancellable, listed_models_cb,
-                     g_task_new (self, cancellable, callback, user_data));
-  g_task_set_task_data (work, ks_settings_dup_mmproj_choices (self->settings),
-                        (GDestroyNotify)g_variant_unref);
-  g_task_run_in_thread (work, list_models);
-}
-
-GPtrArray *
-ks_library_list_models_finish (KsLibrary *self, GAsyncResult *result, GError **error)
-{
-  g_return_val_if_fail (g_task_is_valid (result, self), NULL);
-  return g_task_propagate_pointer (G_TASK (result), error);
 }

@@ -110,7 +110,9 @@ char *ks_library_read_text_finish (KsLibrary *self, GAsyncResult *result, GError
 
 /* --- model --- */
 KsModelState ks_library_get_model_state (KsLibrary *self);
-const char *ks_library_get_model_name (KsLibrary *self);  /* NULL when none */
+const char *ks_library_get_model_name (KsLibrary *self); /* NULL when none */
+/* The file of that name; NULL when none. */
+const char *ks_library_get_model_path (KsLibrary *self);
 const char *ks_library_get_model_error (KsLibrary *self); /* NULL when none */
 /* The same with its code; NULL when a model could be loaded or none was tried. */
 const GError *ks_library_get_model_failure (KsLibrary *self);
@@ -122,7 +124,8 @@ void ks_library_set_mmproj (KsLibrary *self, const char *model_path, const char 
 void ks_library_reload_model (KsLibrary *self);
 /* Whether the model can see pictures. */
 gboolean ks_library_can_see (KsLibrary *self);
-/* Model files in the models folder. (transfer full) of KsModelEntry */
+/* Model files in the models folder, and last the one that is loaded where it lies elsewhere.
+ * (transfer full) of KsModelEntry */
 void ks_library_list_models_async (KsLibrary *self, GCancellable *cancellable,
                                    GAsyncReadyCallback callback, gpointer user_data);
 GPtrArray *ks_library_list_models_finish (KsLibrary *self, GAsyncResult *result, GError **error);

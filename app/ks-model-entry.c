@@ -249,6 +249,13 @@ ks_model_entry_get_mmproj_choices (KsModelEntry *self)
 }
 
 void
+ks_model_entry_set_name (KsModelEntry *self, const char *name)
+{
+  g_free (self->name);
+  self->name = g_strdup (name);
+}
+
+void
 ks_model_entry_set_mmproj (KsModelEntry *self, const char *path, const char *const *choices)
 {
   g_free (self->mmproj);

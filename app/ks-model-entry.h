@@ -15,7 +15,8 @@ KsModelEntry *ks_model_entry_new (const char *path, GError **error);
 
 const char *ks_model_entry_get_path (KsModelEntry *self);
 const char *ks_model_entry_get_file_name (KsModelEntry *self);
-/* The file's own name for the model, else the file name without its ending. */
+/* The file's own name for the model, else the file name without its ending; of entries from the
+ * registry the name in the program's manifest comes first. */
 const char *ks_model_entry_get_name (KsModelEntry *self);
 const char *ks_model_entry_get_arch (KsModelEntry *self);
 /* The weight type that most bytes have ("Q4_1"). */
@@ -39,6 +40,7 @@ gboolean ks_model_entry_is_vision_tower (KsModelEntry *self);
 const char *ks_model_entry_get_mmproj (KsModelEntry *self);
 const char *const *ks_model_entry_get_mmproj_choices (KsModelEntry *self);
 /* For the registry, before anybody else holds the entry. */
+void ks_model_entry_set_name (KsModelEntry *self, const char *name);
 void ks_model_entry_set_mmproj (KsModelEntry *self, const char *path, const char *const *choices);
 
 G_END_DECLS

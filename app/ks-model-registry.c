@@ -146,6 +146,37 @@ pair (KsModelRegistry *self, KsModelEntry *entry)
   ks_model_entry_set_mmproj (entry, path[0] != '\0' ? path : NULL, (const char *const *)likely);
 }
 
+/* Some models call themselves after a run of training: what the program comes with has a name to
+ * read, for exactly that file. */
+static void
+give_listed_name (KsModelRegistry *self, KsModelEntry *entry)
+{
+  cJSON *manifest = read_json (self->data_dir, "default-model.json");
+  const cJSON *n_bytes = cJSON_GetObjectItemCaseSensitive (manifest, "bytes");
+  const char *name = get_json_string (manifest, "name");
+
+  if (name != NULL && cJSON_IsNumber (n_bytes) &&
+      n_bytes->valuedouble == (double)ks_model_entry_get_n_bytes (entry) &&
+      g_strcmp0 (get_json_string (manifest, "file"), ks_model_entry_get_file_name (entry)) == 0)
+    ks_model_entry_set_name (entry, name);
+  cJSON_Delete (manifest);
+}
+
+KsModelEntry *
+ks_model_registry_describe (KsModelRegistry *self, const char *path, GError **error)
+{
+  KsModelEntry *entry;
+
+  g_return_val_if_fail (KS_IS_MODEL_REGISTRY (self) && path != NULL, NULL);
+  entry = ks_model_entry_new (path, error);
+  if (entry == NULL)
+    return NULL;
+  give_listed_name (self, entry);
+  if (ks_model_entry_is_text_model (entry))
+    pair (self, entry);
+  return entry;
+}
+
 GPtrArray *
 ks_model_registry_list (KsModelRegistry *self, GPtrArray **out_problems)
 {
@@ -163,13 +194,11 @@ ks_model_registry_list (KsModelRegistry *self, GPtrArray **out_problems)
 
     if (!g_str_has_suffix (file, ".gguf") || is_later_part (file))
       continue;
-    entry = ks_model_entry_new (path, &error);
+    entry = ks_model_registry_describe (self, path, &error);
     if (entry == NULL)
       g_ptr_array_add (problems, g_strdup_printf ("%s: %s", file, error->message));
-    else if (ks_model_entry_is_text_model (entry)) {
-      pair (self, entry);
+    else if (ks_model_entry_is_text_model (entry))
       g_ptr_array_add (entries, g_steal_pointer (&entry));
-    }
   }
   if (dir != NULL)
     g_dir_close (dir);

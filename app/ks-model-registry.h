@@ -22,6 +22,8 @@ const char *ks_model_registry_get_models_dir (KsModelRegistry *self);
  * that cannot be read are left out and named in *out_problems (strings; may be NULL). (transfer
  * full) */
 GPtrArray *ks_model_registry_list (KsModelRegistry *self, GPtrArray **out_problems);
+/* What is known of one file, wherever it lies. (transfer full) */
+KsModelEntry *ks_model_registry_describe (KsModelRegistry *self, const char *path, GError **error);
 /* A path, a file name or a model's name (case ignored, its beginning suffices when only one fits)
  * to a path; NULL = the default model.  KS_APP_ERROR_NO_MODEL with what to do. (transfer full) */
 char *ks_model_registry_resolve (KsModelRegistry *self, const char *name, GError **error);

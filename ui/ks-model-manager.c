@@ -108,24 +108,20 @@ is_asked_for (KsModelEntry *entry, const char *model)
                            strcmp (ks_model_entry_get_file_name (entry), model) == 0);
 }
 
-/* The library tells the name of what is loaded; of several files with that name the one in the
- * settings is meant, else the first. */
 static KsModelEntry *
 find_used (KsModelPage *self)
 {
-  const char *name = ks_library_get_model_name (self->library);
-  g_autofree char *model = ks_settings_dup_model (ks_library_get_settings (self->library));
-  KsModelEntry *found = NULL;
+  const char *path = ks_library_get_model_path (self->library);
 
   for (guint i = 0; i < self->rows->len; i++) {
     KsModelEntry *entry = entry_of (g_ptr_array_index (self->rows, i));
+    g_autofree char *full =
+        entry == NULL ? NULL : g_canonicalize_filename (ks_model_entry_get_path (entry), NULL);
 
-    if (entry == NULL || g_strcmp0 (ks_model_entry_get_name (entry), name) != 0)
-      continue;
-    if (found == NULL || is_asked_for (entry, model))
-      found = entry;
+    if (full != NULL && g_strcmp0 (full, path) == 0)
+      return entry;
   }
-  return found;
+  return NULL;
 }
 
 static void
@@ -172,8 +168,12 @@ show_state (KsModelPage *self)
 static void
 state_cb (KsModelPage *self)
 {
-  if (self->library != NULL)
-    show_state (self);
+  if (self->library == NULL)
+    return;
+  show_state (self);
+  /* What is loaded has a row, from wherever it came. */
+  if (ks_library_get_model_state (self->library) == KS_MODEL_READY && find_used (self) == NULL)
+    look_again (self);
 }
 
 static void
@@ -262,10 +262,12 @@ open_folder_cb (GtkButton *button, KsModelPage *self)
 {
   const char *dir = ks_library_get_models_dir (self->library);
   KsModelEntry *entry = self->rows->len > 0 ? entry_of (g_ptr_array_index (self->rows, 0)) : NULL;
+  const char *path = entry != NULL ? ks_model_entry_get_path (entry) : dir;
+  g_autofree char *parent = g_path_get_dirname (path);
   g_autoptr (GFile) file = NULL;
 
   g_mkdir_with_parents (dir, 0700); /* if that fails, the file manager will say so */
-  file = g_file_new_for_path (entry != NULL ? ks_model_entry_get_path (entry) : dir);
+  file = g_file_new_for_path (g_str_equal (parent, dir) ? path : dir);
   ks_show_in_files (GTK_WIDGET (self), file);
 }
 

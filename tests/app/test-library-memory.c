@@ -204,6 +204,7 @@ test_default_target (LibraryFixture *f, gconstpointer data)
   ks_settings_set_model (f->settings, g_getenv ("KS_MODEL"));
   f->library = ks_library_new (f->settings, f->dir);
   WAIT_UNTIL (ks_library_get_model_state (f->library) == KS_MODEL_READY);
+  g_assert_cmpstr (ks_library_get_model_name (f->library), ==, "SmolLM2 135M Instruct");
   target_bytes = ks_library_get_target_bytes (f->library);
   ks_library_get_target_range (f->library, &min_bytes, &max_bytes);
   view = ks_library_dup_memory (f->library);

@@ -111,6 +111,31 @@ test_list (Fixture *f, gconstpointer data)
   g_assert_false (is_fallback);
 }
 
+/* The file that the program comes with has its name from the manifest; a file of another size that
+ * is called so, and every other, its own. */
+static void
+test_name (Fixture *f, gconstpointer data)
+{
+  g_autofree char *path = g_build_filename (f->data, "default-model.json", NULL);
+  g_autofree char *text = NULL, *found = NULL;
+  g_autoptr (KsModelEntry) entry = ks_model_registry_describe (f->registry, f->model, NULL);
+  g_autoptr (KsModelEntry) named = NULL, other = NULL;
+
+  g_assert_cmpstr (ks_model_entry_get_name (entry), ==, "tiny-llama");
+  text = g_strdup_printf (
+      "{\"name\": \"Tiny 1M\", \"file\": \"Tiny.gguf\", \"bytes\": %" G_GUINT64_FORMAT "}",
+      ks_model_entry_get_n_bytes (entry));
+  g_assert_true (g_file_set_contents (path, text, -1, NULL));
+  named = ks_model_registry_describe (f->registry, f->model, NULL);
+  g_assert_cmpstr (ks_model_entry_get_name (named), ==, "Tiny 1M");
+  found = ks_model_registry_resolve (f->registry, "tiny 1", NULL);
+  g_assert_cmpstr (found, ==, f->model);
+  g_assert_true (g_file_set_contents (
+      path, "{\"name\": \"Tiny 1M\", \"file\": \"Tiny.gguf\", \"bytes\": 7}", -1, NULL));
+  other = ks_model_registry_describe (f->registry, f->model, NULL);
+  g_assert_cmpstr (ks_model_entry_get_name (other), ==, "tiny-llama");
+}
+
 static void
 write_gates (Fixture *f, const char *hash, guint n_layer)
 {
@@ -262,6 +287,7 @@ main (int argc, char **argv)
   ADD ("eyes", test_eyes);
   ADD ("resolve", test_resolve);
   ADD ("list", test_list);
+  ADD ("name", test_name);
   ADD ("gate", test_gate);
   ADD ("hash-changes", test_hash_changes);
   ADD ("vouched", test_vouched);

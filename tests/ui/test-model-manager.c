@@ -163,6 +163,45 @@ test_damaged (Fixture *f, gconstpointer data)
   g_assert_false (has_label (error));
 }
 
+/* Only the row of a file tells it apart: all hold the same model. */
+static gboolean
+has_outside (gpointer dialog)
+{
+  for (guint i = 0;; i++) {
+    GtkWidget *row = find_row (dialog, "tiny-llama", i);
+
+    if (row == NULL)
+      return FALSE;
+    if (g_str_has_prefix (adw_action_row_get_subtitle (ADW_ACTION_ROW (row)), "outside.gguf"))
+      return TRUE;
+  }
+}
+
+/* What is loaded has a row and is marked, also where it lies in no models folder: at once when it
+ * is loaded, and in a list that is opened later. */
+static void
+test_outside (Fixture *f, gconstpointer data)
+{
+  static char name[] = "tiny-llama";
+  g_autofree char *path = g_build_filename (f->base.dir, "outside.gguf", NULL);
+  g_autoptr (GFile) to = g_file_new_for_path (path);
+  g_autoptr (GFile) from =
+      g_file_new_build_filename (g_getenv ("KS_TEST_CASES"), "llama", "model.gguf", NULL);
+
+  g_assert_true (g_file_copy (from, to, G_FILE_COPY_NONE, NULL, NULL, NULL, NULL));
+  ui_test_wait (has_label, name);
+  ks_library_load_model (f->base.library, path);
+  ui_test_wait (has_outside, f->dialog);
+  ui_test_settle (GTK_WIDGET (f->base.window));
+  g_assert_true (is_used (row_of (f, "outside.gguf")));
+  g_assert_false (is_used (row_of (f, FIRST)));
+  ks_dialog_close (f->dialog);
+  f->dialog = ks_model_manager_present (f->base.child, f->base.library);
+  ui_test_wait (has_outside, f->dialog);
+  ui_test_settle (GTK_WIDGET (f->base.window));
+  g_assert_true (is_used (row_of (f, "outside.gguf")));
+}
+
 static void
 copy_case (Fixture *f, const char *file, const char *name)
 {
@@ -236,6 +275,7 @@ main (int argc, char **argv)
   g_test_add ("/model-manager/empty", Fixture, NULL, set_up, test_empty, tear_down);
   g_test_add ("/model-manager/rows", Fixture, both, set_up, test_rows, tear_down);
   g_test_add ("/model-manager/load", Fixture, both, set_up, test_load, tear_down);
+  g_test_add ("/model-manager/outside", Fixture, both, set_up, test_outside, tear_down);
   g_test_add ("/model-manager/eyes", Fixture, both, set_up, test_eyes, tear_down);
   g_test_add ("/model-manager/damaged", Fixture, both, set_up, test_damaged, tear_down);
   return g_test_run ();

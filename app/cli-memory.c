@@ -5,6 +5,7 @@
 #include "app/cli-store.h"
 #include "app/ks-error.h"
 #include "app/ks-eye-options.h"
+#include "app/ks-notices.h"
 #include "app/ks-turn-source.h"
 
 #include <stdio.h>
@@ -153,7 +154,7 @@ tell_blind (const Memory *memory)
 {
   for (guint i = 0; !memory->eyes.sees && i < memory->sources->len; i++)
     if (ks_turn_source_has_pictures (g_ptr_array_index (memory->sources, i))) {
-      cli_print_notice (KS_EYES_BLIND_NOTICE);
+      cli_print_notice (KS_NOTICE_BLIND);
       return;
     }
 }

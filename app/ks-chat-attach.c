@@ -8,6 +8,7 @@
 #include "app/ks-attach-job.h"
 #include "app/ks-error.h"
 #include "app/ks-folder-scan.h"
+#include "app/ks-notices.h"
 #include "app/ks-pending-attachment-internal.h"
 #include "app/ks-picture-loader.h"
 #include "media/ks-media.h"
@@ -243,7 +244,7 @@ ks_chat_tell_blind (KsChat *self)
       ks_library_can_see (self->library))
     return;
   self->told_blind = TRUE;
-  ks_chat_emit_notice (self, KS_EYES_BLIND_NOTICE);
+  ks_chat_emit_notice (self, KS_NOTICE_BLIND);
 }
 
 static void

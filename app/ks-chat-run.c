@@ -8,6 +8,7 @@
 #include "app/ks-chat-internal.h"
 
 #include "app/ks-error.h"
+#include "app/ks-notices.h"
 
 #define SEED_STEP 7919 /* apart by more than there are turns */
 
@@ -191,8 +192,7 @@ answered_cb (KsEngineJob *job, gpointer user_data)
     return;
   }
   if (cancelled && info.end == KS_ANSWER_NONE && self->run.kind != KS_RUN_CONTINUE)
-    ks_chat_emit_notice (self, "Stopped before the message was read: the model does not know it. "
-                               "Continue reads it.");
+    ks_chat_emit_notice (self, KS_NOTICE_UNREAD);
   end_run (self, get_end_state (info.end, cancelled), NULL);
 }
 

@@ -7,6 +7,7 @@
 #include "app/ks-conversation-core-internal.h"
 
 #include "app/ks-error.h"
+#include "app/ks-notices.h"
 
 #include <string.h>
 
@@ -100,9 +101,7 @@ tell_scarce (KsConversationCore *core, KsEngineJob *job)
   if (core->told_scarce)
     return;
   core->told_scarce = TRUE;
-  ks_engine_job_emit_notice (job, "This computer is short of memory: what was kept of other "
-                                  "conversations went to the disk, and returning to one may take "
-                                  "longer.");
+  ks_engine_job_emit_notice (job, KS_NOTICE_SCARCE);
 }
 
 void

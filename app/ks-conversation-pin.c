@@ -7,6 +7,7 @@
 #include "app/ks-conversation-core-internal.h"
 
 #include "app/ks-error.h"
+#include "app/ks-notices.h"
 
 #include <string.h>
 
@@ -127,8 +128,7 @@ refuse (KsConversationCore *core, KsEngineJob *job, KsPin *pin)
   if (core->told_pins)
     return;
   core->told_pins = TRUE;
-  ks_engine_job_emit_notice (job, "Not all that you chose to keep in memory fits the memory "
-                                  "target: raise it, or let something fade.");
+  ks_engine_job_emit_notice (job, KS_NOTICE_PINS);
 }
 
 void

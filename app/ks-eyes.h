@@ -25,10 +25,6 @@ typedef struct {
   gboolean can_shrink; /* smaller pictures take fewer */
 } KsEyesCost;
 
-/* What is told once where a model without eyes gets pictures. */
-#define KS_EYES_BLIND_NOTICE                                                                       \
-  "This model cannot see pictures: they are stored and shown, and the model is told their names."
-
 /* The size that decoding gives a picture, at most max_side_px a side. */
 void ks_eyes_fit_size (guint *width_px, guint *height_px, guint max_side_px);
 /* Visual tokens of a picture of that size; 0 when it is not seen: *out_problem (may be NULL) then

@@ -3,6 +3,7 @@
 #include "ui/ks-chat-page.h"
 
 #include "app/ks-error-kind.h"
+#include "app/ks-notices.h"
 #include "ui/ks-banner.h"
 #include "ui/ks-compat.h"
 #include "ui/ks-composer.h"
@@ -10,6 +11,7 @@
 #include "ui/ks-file-viewer.h"
 #include "ui/ks-kept-file.h"
 #include "ui/ks-memory-words.h"
+#include "ui/ks-notice-text.h"
 #include "ui/ks-resource.h"
 #include "ui/ks-toast.h"
 #include "ui/ks-transcript.h"
@@ -287,17 +289,19 @@ library_changed_cb (KsLibrary *library, GParamSpec *pspec, KsChatPage *self)
 static void
 notice_cb (GObject *source, const char *text, KsChatPage *self)
 {
-  ks_chat_page_add_toast (self, ks_toast_new (text));
+  ks_chat_page_add_toast (self, ks_toast_new (ks_notice_text (text)));
 }
 
 /* What is said of this chat comes with an answer: beside it, not over it, until it was read. */
 static void
-chat_notice_cb (KsChat *chat, const char *text, KsChatPage *self)
+chat_notice_cb (KsChat *chat, const char *notice, KsChatPage *self)
 {
   KsBanner *banner = KS_BANNER (self->notice_banner);
-  const char *shown = ks_banner_get_text (banner);
+  const char *shown = ks_banner_get_text (banner), *text = ks_notice_text (notice);
   g_autofree char *both = NULL;
 
+  if (g_strcmp0 (notice, KS_NOTICE_BLIND) == 0)
+    return; /* the banner on pictures says it, as long as it holds */
   if (shown != NULL && strstr (shown, text) != NULL)
     return;
   both = shown == NULL ? g_strdup (text) : g_strconcat (shown, "\n", text, NULL);

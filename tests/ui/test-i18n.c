@@ -1,6 +1,8 @@
 /* test-i18n.c - the program speaks the user's language, also from its build folder. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "app/ks-data-dir.h"
+#include "app/ks-notices.h"
+#include "ui/ks-notice-text.h"
 
 #include <glib/gi18n.h>
 
@@ -45,6 +47,23 @@ translate (const char *language, const char *sentence)
   return gettext (sentence);
 }
 
+/* What the application says of itself is said in the user's language too. */
+static void
+check_notices (void)
+{
+  static const char *const notices[] = {KS_NOTICE_PINS, KS_NOTICE_SCARCE, KS_NOTICE_UNREAD};
+
+  for (gsize i = 0; i < G_N_ELEMENTS (notices); i++) {
+    (void)translate ("de", "_Cancel");
+    g_assert_cmpstr (ks_notice_text (notices[i]), !=, notices[i]);
+    (void)translate ("ko", "_Cancel");
+    g_assert_cmpstr (ks_notice_text (notices[i]), !=, notices[i]);
+    (void)translate ("xx", "_Cancel");
+    g_assert_cmpstr (ks_notice_text (notices[i]), ==, notices[i]);
+  }
+  g_assert_cmpstr (ks_notice_text ("of no list"), ==, "of no list");
+}
+
 /* German and Korean are found where the program looks for them, and another language gets the
  * original. */
 static void
@@ -59,6 +78,7 @@ test_languages (void)
   g_assert_cmpstr (translate ("de", "_Cancel"), ==, "A_bbrechen");
   g_assert_cmpstr (translate ("ko", "_Cancel"), ==, "취소(_C)");
   g_assert_cmpstr (translate ("xx", "_Cancel"), ==, "_Cancel");
+  check_notices ();
   remove_locale (made);
 }
 

@@ -1,5 +1,6 @@
 /* test-window.c - the window over a library with one stored session and no model. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "app/ks-notices.h"
 #include "storage/ks-database.h"
 #include "tests/ui/ui-library.h"
 #include "ui/ks-banner.h"
@@ -285,6 +286,9 @@ test_notices (Fixture *f, gconstpointer data)
   g_assert_nonnull (find_banner (f, longer));
   activate (f, "new");
   g_assert_null (find_banner (f, longer));
+  /* The banner on pictures says this one already. */
+  g_signal_emit_by_name (ks_window_get_chat (f->window), "notice", KS_NOTICE_BLIND);
+  g_assert_null (find_banner (f, KS_NOTICE_BLIND));
 }
 
 static gboolean

@@ -13,13 +13,14 @@
 
 /* This near to the end counts as at the end. */
 #define NEAR_PX 12.0
-/* Closer to the end the button would lie over the last lines, which are read without it. */
+/* Closer to the end nobody needs a button to it.  More than the button's own line, which takes room
+ * from the list: neither showing nor hiding it asks for the other. */
 #define FAR_PX 72.0
 
 struct _KsTranscript {
   GtkWidget parent_instance;
 
-  GtkWidget *overlay;
+  GtkWidget *box;
   GtkScrolledWindow *scroller;
   GtkListView *list;
   GtkRevealer *newest;
@@ -468,7 +469,7 @@ ks_transcript_class_init (KsTranscriptClass *klass)
   G_OBJECT_CLASS (klass)->finalize = ks_transcript_finalize;
   add_signals ();
   gtk_widget_class_set_template_from_resource (widget_class, KS_RESOURCE "ks-transcript.ui");
-  gtk_widget_class_bind_template_child (widget_class, KsTranscript, overlay);
+  gtk_widget_class_bind_template_child (widget_class, KsTranscript, box);
   gtk_widget_class_bind_template_child (widget_class, KsTranscript, scroller);
   gtk_widget_class_bind_template_child (widget_class, KsTranscript, list);
   gtk_widget_class_bind_template_child (widget_class, KsTranscript, newest);

@@ -47,6 +47,7 @@ watch (CliTalk *talk, const KsPicture *whole, GError **error)
 
     picture->index = i;
     picture->n_frame = step;
+    picture->n_own_frame = MIN (step, frames->len - i);
     picture->sampling = *sampling;
     picture->video = talk->n_video;
     ks_conversation_add_picture (talk->conversation, picture);

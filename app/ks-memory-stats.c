@@ -191,6 +191,7 @@ make_rows (const KsMemoryStats *stats)
                      ? (int)seen->index
                      : -1;
       row.frame = seen->source == KS_PICTURE_FRAME ? (int)seen->index : -1;
+      row.n_frame = seen->source == KS_PICTURE_FRAME ? seen->n_frame : 0;
     }
     g_array_append_val (rows, row);
   }

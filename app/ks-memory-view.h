@@ -15,6 +15,7 @@ typedef struct {
   char *hash;         /* ks_attachment_get_hash () of its attachment */
   int page;           /* of a PDF, or picture of a document, from 0; else -1 */
   int frame;          /* of a video, the first of a pair, from 0; else -1 */
+  guint n_frame;      /* of a video: 1, of a pair 2 */
   guint n_token;      /* visual tokens */
   guint64 n_entries;  /* kept now, of all streams */
   gboolean pinned;    /* by itself or with its turn */

@@ -14,7 +14,7 @@ ks_picture_new (KsPictureSource source, const char *hash, const char *path, cons
   g_return_val_if_fail (hash != NULL && path != NULL, NULL);
   g_atomic_ref_count_init (&picture->n_ref);
   picture->source = source;
-  picture->n_frame = 1;
+  picture->n_frame = picture->n_own_frame = 1;
   picture->hash = g_strdup (hash);
   picture->path = g_strdup (path);
   picture->name = g_strdup (name != NULL ? name : "");

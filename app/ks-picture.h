@@ -27,6 +27,7 @@ typedef struct {
   char *password; /* of a document; NULL = none */
   guint index;
   guint n_frame;            /* FRAME: 1, or 2 for a model that takes pairs */
+  guint n_own_frame;        /* FRAME: the same, but 1 for a last one that is its own second */
   KsMediaSampling sampling; /* FRAME */
   guint video;     /* FRAME: from 1, the same for all of one video in the message; else 0 */
   gsize at;        /* byte of the message before which it stands */

@@ -12,6 +12,7 @@ ks_seen_picture_new (guint turn, guint number, const KsPicture *picture)
   seen->number = number;
   seen->source = picture->source;
   seen->index = picture->index;
+  seen->n_frame = picture->n_own_frame;
   seen->name = g_strdup (picture->name);
   seen->hash = g_strdup (picture->hash);
   return seen;

@@ -10,7 +10,8 @@ G_BEGIN_DECLS
 typedef struct {
   guint turn, number; /* number: within the turn, from 1 */
   KsPictureSource source;
-  guint index; /* page */
+  guint index;   /* page; frame, of a pair the first */
+  guint n_frame; /* FRAME: 1, of a pair 2 */
   char *name, *hash;
 } KsSeenPicture;
 

@@ -177,6 +177,7 @@ add_video (Maker *maker, KsAttachment *attachment, const KsReading *reading)
     KsPicture *picture = new_picture (maker, attachment, KS_PICTURE_FRAME, i);
 
     picture->n_frame = step;
+    picture->n_own_frame = MIN (step, reading->n_frames - i);
     picture->sampling = reading->sampling;
     picture->video = maker->n_video;
     ks_prompt_builder_add_seen (maker->builder, picture);

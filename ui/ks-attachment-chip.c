@@ -104,6 +104,21 @@ dup_large (KsAttachmentChip *self)
   return g_strconcat (large, "\n", _ ("A smaller size can be set in Preferences, Pictures"), NULL);
 }
 
+/* What the model sees of a video; the frames were counted when they were taken. */
+static char *
+dup_seen_frames (KsAttachmentChip *self, guint n_picture)
+{
+  g_autoptr (KsReading) reading = ks_pending_attachment_dup_reading (self->attachment);
+  guint n = reading->n_frames > 0 ? reading->n_frames : n_picture;
+  g_autofree char *frames = ks_words_frames (n, n > n_picture);
+
+  /* Translators: %s is "8 frames" or "8 frames, in pairs". */
+  return g_strdup_printf (ks_pending_attachment_has_sound (self->attachment)
+                              ? _ ("Seen: %s; the sound is not heard")
+                              : _ ("Seen: %s"),
+                          frames);
+}
+
 /* Whether the model looks at it, for what can be looked at. */
 static char *
 dup_seen (KsAttachmentChip *self)
@@ -114,13 +129,8 @@ dup_seen (KsAttachmentChip *self)
 
   if (self->library == NULL || ks_library_get_model_state (self->library) != KS_MODEL_READY)
     return NULL;
-  if (kind == KS_ATTACHMENT_VIDEO && n_picture > 0 &&
-      !ks_pending_attachment_has_sound (self->attachment))
-    return g_strdup_printf (ngettext ("%s frame is seen", "%s frames are seen", n_picture), count);
   if (kind == KS_ATTACHMENT_VIDEO && n_picture > 0)
-    return g_strdup_printf (ngettext ("%s frame is seen; the sound is not heard",
-                                      "%s frames are seen; the sound is not heard", n_picture),
-                            count);
+    return dup_seen_frames (self, n_picture);
   if (kind == KS_ATTACHMENT_IMAGE && n_picture > 0)
     return g_strdup (_ ("Seen by the model"));
   if (n_picture > 0)

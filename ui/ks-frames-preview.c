@@ -29,10 +29,11 @@ struct _KsFramesPreview {
   AdwBin parent_instance;
   GtkDropDown *mode;
   GtkSpinButton *n_frame, *interval;
-  GtkWidget *n_frame_box, *interval_box, *scroller, *spinner;
+  GtkWidget *choices, *n_frame_box, *interval_box, *scroller, *spinner;
   GtkLabel *n_frame_label, *summary, *problem, *sound;
   GListStore *frames; /* of KsFrameItem */
   guint chosen_source;
+  gboolean in_pairs;
   gboolean is_updating; /* what changes is no wish of the user */
 };
 
@@ -139,10 +140,10 @@ set_text (GtkLabel *label, const char *text)
 }
 
 static char *
-dup_summary (guint n_frame, guint n_token, guint64 n_kept)
+dup_summary (guint n_frame, gboolean in_pairs, guint n_token, guint64 n_kept)
 {
-  g_autofree char *frames = ks_words_count (n_frame), *tokens = ks_words_count (n_token);
-  g_autofree char *n_frames = g_strdup_printf (ngettext ("%s frame", "%s frames", n_frame), frames);
+  g_autofree char *tokens = ks_words_count (n_token);
+  g_autofree char *n_frames = ks_words_frames (n_frame, in_pairs);
   g_autofree char *n_tokens = g_strdup_printf (ngettext ("%s token", "%s tokens", n_token), tokens);
   g_autofree char *both = NULL;
 
@@ -180,6 +181,20 @@ ks_frames_preview_set_has_sound (KsFramesPreview *self, gboolean has_sound)
 }
 
 void
+ks_frames_preview_set_in_pairs (KsFramesPreview *self, gboolean in_pairs)
+{
+  g_return_if_fail (KS_IS_FRAMES_PREVIEW (self));
+  self->in_pairs = in_pairs;
+}
+
+void
+ks_frames_preview_hide_choice (KsFramesPreview *self)
+{
+  g_return_if_fail (KS_IS_FRAMES_PREVIEW (self));
+  gtk_widget_set_visible (self->choices, FALSE);
+}
+
+void
 ks_frames_preview_set_frames (KsFramesPreview *self, const KsFramesEntry *entries, guint n_entry,
                               guint n_token, guint64 n_kept)
 {
@@ -196,7 +211,7 @@ ks_frames_preview_set_frames (KsFramesPreview *self, const KsFramesEntry *entrie
   }
   g_list_store_splice (self->frames, 0, g_list_model_get_n_items (G_LIST_MODEL (self->frames)),
                        items->pdata, items->len);
-  summary = n_entry == 0 ? NULL : dup_summary (n_entry, n_token, n_kept);
+  summary = n_entry == 0 ? NULL : dup_summary (n_entry, self->in_pairs, n_token, n_kept);
   set_text (self->summary, summary);
 }
 
@@ -362,9 +377,11 @@ ks_frames_preview_init (KsFramesPreview *self)
                                   _ ("Frames are being taken"), -1);
   gtk_box_append (GTK_BOX (line), GTK_WIDGET (self->summary));
   gtk_box_append (GTK_BOX (line), self->spinner);
-  gtk_box_append (GTK_BOX (box), mode_new (self));
-  gtk_box_append (GTK_BOX (box), self->n_frame_box);
-  gtk_box_append (GTK_BOX (box), self->interval_box);
+  self->choices = gtk_box_new (GTK_ORIENTATION_VERTICAL, 8);
+  gtk_box_append (GTK_BOX (self->choices), mode_new (self));
+  gtk_box_append (GTK_BOX (self->choices), self->n_frame_box);
+  gtk_box_append (GTK_BOX (self->choices), self->interval_box);
+  gtk_box_append (GTK_BOX (box), self->choices);
   gtk_box_append (GTK_BOX (box), self->scroller);
   gtk_box_append (GTK_BOX (box), line);
   gtk_box_append (GTK_BOX (box), GTK_WIDGET (self->problem));

@@ -36,6 +36,10 @@ void ks_frames_preview_get_choice (KsFramesPreview *self, KsFramesChoice *out_ch
 void ks_frames_preview_set_busy (KsFramesPreview *self, gboolean is_busy);
 /* Why there are no frames, or what is the matter with them; NULL = nothing. */
 void ks_frames_preview_set_problem (KsFramesPreview *self, const char *problem);
+/* Of frames that were sent there is nothing to choose. */
+void ks_frames_preview_hide_choice (KsFramesPreview *self);
+/* Whether the model takes them two by two; said with the next frames. */
+void ks_frames_preview_set_in_pairs (KsFramesPreview *self, gboolean in_pairs);
 void ks_frames_preview_set_has_sound (KsFramesPreview *self, gboolean has_sound);
 
 typedef struct {

@@ -232,3 +232,13 @@ ks_words_kept_row (const char *title, const char *share, gboolean pinned)
   /* Translators: a turn or picture, and "42 % kept", of what the user chose to keep in memory */
   return g_strdup_printf (_ ("%s: %s, stays in memory"), title, share);
 }
+
+char *
+ks_words_frames (guint n_frame, gboolean in_pairs)
+{
+  g_autofree char *count = ks_words_count (n_frame);
+
+  if (in_pairs)
+    return g_strdup_printf (ngettext ("%s frame, in pairs", "%s frames, in pairs", n_frame), count);
+  return g_strdup_printf (ngettext ("%s frame", "%s frames", n_frame), count);
+}

@@ -31,4 +31,7 @@ char *ks_words_share (double share);
 /* What is said of a row: its title, share in words, and whether it is pinned. */
 char *ks_words_kept_row (const char *title, const char *share, gboolean pinned);
 
+/* "8 frames", and "8 frames, in pairs" for a model that takes them two by two. */
+char *ks_words_frames (guint n_frame, gboolean in_pairs);
+
 G_END_DECLS

@@ -30,6 +30,10 @@ ks_picture_list_dup_name (const KsMemoryPicture *picture)
 {
   g_autofree char *valid = g_utf8_make_valid (picture->name != NULL ? picture->name : "", -1);
 
+  if (picture->frame >= 0 && picture->n_frame > 1)
+    /* Translators: of a model that takes frames in pairs: "cat.mp4, frames 3 and 4". */
+    return g_strdup_printf (_ ("%s, frames %d and %d"), valid, picture->frame + 1,
+                            picture->frame + (int)picture->n_frame);
   if (picture->frame >= 0)
     /* Translators: a video's file, then which of the frames that the model saw: "cat.mp4, frame 3".
      */

@@ -311,7 +311,8 @@ add_legend (KsRetentionMap *self)
 static void
 add_axis (KsRetentionMap *self)
 {
-  GtkWidget *axis = gtk_label_new (_ ("Layers from left to right, heads from top to bottom"));
+  GtkWidget *axis = gtk_label_new (
+      _ ("Layers from left to right, heads from top to bottom, both counted from 0"));
 
   gtk_label_set_xalign (GTK_LABEL (axis), 0);
   gtk_label_set_wrap (GTK_LABEL (axis), TRUE);

@@ -74,6 +74,7 @@ static void
 show_frames (Dialog *self)
 {
   guint n = self->frames == NULL ? 0 : self->frames->frames->len;
+  guint n_picture = ks_pending_attachment_get_n_pictures (self->attachment);
   g_autofree KsFramesEntry *entries = g_new0 (KsFramesEntry, MAX (n, 1));
 
   for (guint i = 0; i < n; i++) {
@@ -81,6 +82,8 @@ show_frames (Dialog *self)
 
     entries[i] = (KsFramesEntry){frame->pixels, frame->time_us};
   }
+  ks_frames_preview_set_in_pairs (self->preview,
+                                  n_picture > 0 && n_picture == (n + 1) / 2 && n > 1);
   ks_frames_preview_set_frames (self->preview, entries, n,
                                 ks_pending_attachment_get_n_tokens (self->attachment),
                                 get_n_kept (self));

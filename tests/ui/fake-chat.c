@@ -241,6 +241,15 @@ fake_pending_set_facts (KsPendingAttachment *self, KsAttachmentKind kind, guint 
 }
 
 void
+fake_pending_set_reading (KsPendingAttachment *self, const char *words)
+{
+  KsAttachment *other = ks_attachment_copy_with (self->attachment, words, NULL, 0);
+
+  g_object_unref (self->attachment);
+  self->attachment = other;
+}
+
+void
 fake_pending_set_n_pictures (KsPendingAttachment *self, guint n_picture)
 {
   self->n_picture = n_picture;

@@ -51,6 +51,8 @@ GBytes *fake_chat_get_bytes (KsChat *self);
 void fake_pending_set_state (KsPendingAttachment *self, KsPendingState state, const char *error);
 /* That the model sees of it. */
 void fake_pending_set_n_pictures (KsPendingAttachment *self, guint n_picture);
+/* How it is read (KsReading's words); after its facts. */
+void fake_pending_set_reading (KsPendingAttachment *self, const char *words);
 /* Shown with the next of its facts. */
 void fake_pending_set_has_sound (KsPendingAttachment *self, gboolean has_sound);
 /* That these are many tokens for a model that was trained for n_trained; 0 = they are not. */

@@ -205,12 +205,22 @@ has_frames (gpointer text)
   return find_anywhere (text) != NULL;
 }
 
+/* It is a window of its own before libadwaita 1.5. */
+static void
+close_dialog_of (Fixture *fixture, GtkWidget *widget)
+{
+  GtkWidget *dialog = gtk_widget_get_ancestor (widget, g_type_from_name ("AdwDialog"));
+
+  ks_dialog_close (dialog != NULL ? dialog : GTK_WIDGET (gtk_widget_get_root (widget)));
+  ui_test_settle (GTK_WIDGET (fixture->window));
+}
+
 /* The frames that will be sent are shown with their cost; another number is told to the chat. */
 static void
 test_frames (Fixture *fixture, GtkWidget *button)
 {
   static char before[] = "16 frames · 3,072 tokens", after[] = "5 frames · 3,072 tokens";
-  GtkWidget *spin = NULL, *dialog = NULL;
+  GtkWidget *spin = NULL;
 
   g_assert_true (gtk_widget_get_visible (button));
   g_signal_emit_by_name (button, "clicked");
@@ -220,10 +230,8 @@ test_frames (Fixture *fixture, GtkWidget *button)
   gtk_spin_button_set_value (GTK_SPIN_BUTTON (spin), 5);
   ui_test_wait (has_reading, fixture->chat);
   ui_test_wait (has_frames, after);
-  dialog = gtk_widget_get_ancestor (spin, g_type_from_name ("AdwDialog")); /* a window before 1.5 */
   ui_test_save (GTK_WIDGET (gtk_widget_get_root (spin)), "video-dialog");
-  ks_dialog_close (dialog != NULL ? dialog : GTK_WIDGET (gtk_widget_get_root (spin)));
-  ui_test_settle (GTK_WIDGET (fixture->window));
+  close_dialog_of (fixture, spin);
 }
 
 /* Of a video the frames are counted, and nobody thinks that its sound, if it has any, is heard. */
@@ -236,14 +244,33 @@ test_video (Fixture *fixture, gconstpointer data)
   fake_library_set_model (fixture->library, KS_MODEL_READY, NULL, TRUE);
   fake_pending_set_facts (attachment, KS_ATTACHMENT_VIDEO, 0, 3072, NULL);
   fake_pending_set_n_pictures (attachment, 12);
-  assert_detail (chip, "a.mp4", "3,072 tokens\n12 frames are seen");
+  assert_detail (chip, "a.mp4", "3,072 tokens\nSeen: 12 frames");
   fake_pending_set_has_sound (attachment, TRUE);
   fake_pending_set_n_pictures (attachment, 1);
-  assert_detail (chip, "a.mp4", "3,072 tokens\n1 frame is seen; the sound is not heard");
+  assert_detail (chip, "a.mp4", "3,072 tokens\nSeen: 1 frame; the sound is not heard");
   fake_pending_set_n_pictures (attachment, 12);
-  assert_detail (chip, "a.mp4", "3,072 tokens\n12 frames are seen; the sound is not heard");
+  assert_detail (chip, "a.mp4", "3,072 tokens\nSeen: 12 frames; the sound is not heard");
   ui_test_save (GTK_WIDGET (fixture->window), "strip-video");
   test_frames (fixture, find_button (chip, "How a.mp4 is read"));
+}
+
+/* Frames are counted as frames, also for a model that takes them two by two, which is said in the
+ * same words in the chip and beside the frames. */
+static void
+test_pairs (Fixture *fixture, gconstpointer data)
+{
+  static char beside[] = "5 frames, in pairs · 3,072 tokens";
+  KsPendingAttachment *attachment = fake_chat_add (fixture->chat, "a.mp4", KS_PENDING_READY);
+  GtkWidget *chip = find_chip (fixture, "a.mp4");
+
+  fake_library_set_model (fixture->library, KS_MODEL_READY, NULL, TRUE);
+  fake_pending_set_facts (attachment, KS_ATTACHMENT_VIDEO, 0, 3072, NULL);
+  fake_pending_set_reading (attachment, "frames=count:5 taken=5");
+  fake_pending_set_n_pictures (attachment, 3);
+  assert_detail (chip, "a.mp4", "3,072 tokens\nSeen: 5 frames, in pairs");
+  g_signal_emit_by_name (find_button (chip, "How a.mp4 is read"), "clicked");
+  ui_test_wait (has_frames, beside);
+  close_dialog_of (fixture, find_anywhere (beside));
 }
 
 /* Pages are chosen in the chip; what is chosen is told to the chat, and what it becomes is shown.
@@ -412,6 +439,7 @@ main (int argc, char **argv)
   ADD ("picture", test_picture);
   ADD ("large", test_large);
   ADD ("video", test_video);
+  ADD ("pairs", test_pairs);
   ADD ("pages", test_pages);
   ADD ("password", test_password);
   ADD ("remove", test_remove);

@@ -5,6 +5,7 @@
 #include "tests/ui/ui-test.h"
 #include "ui/ks-compat.h"
 #include "ui/ks-file-viewer.h"
+#include "ui/ks-frames-preview.h"
 #include "ui/ks-image-viewer.h"
 #include "ui/ks-kept-button.h"
 #include "ui/ks-kept-dialog.h"
@@ -355,6 +356,43 @@ test_frame (Way *w, gconstpointer data)
   g_assert_cmpuint (fake_library_get_n_render (w->library), ==, 0);
 }
 
+/* A video in a message opens as the frames that were seen, with their times; that they were seen in
+ * pairs is said in the words that the list of what is kept has for a pair. */
+static void
+test_frames (Way *w, gconstpointer data)
+{
+  KsMemoryView *view = memory_new (three, 2);
+  g_autoptr (KsAttachment) plain =
+      ks_attachment_new (KS_ATTACHMENT_VIDEO, "cat.mp4", "00", 1, NULL, 0, 64, 36);
+  g_autoptr (KsAttachment) video =
+      ks_attachment_copy_with (plain, "frames=count:3 taken=3", NULL, 0);
+  g_autofree char *pair = NULL, *last = NULL;
+  GtkWidget *frames = NULL, *choice = NULL;
+
+  view->pictures[0].frame = 0;
+  view->pictures[0].n_frame = 2;
+  view->pictures[1].frame = 2;
+  view->pictures[1].n_frame = 1;
+  view->pictures[0].page = view->pictures[1].page = -1;
+  pair = ks_picture_list_dup_name (&view->pictures[0]);
+  last = ks_picture_list_dup_name (&view->pictures[1]);
+  g_assert_cmpstr (pair, ==, "report.pdf, frames 1 and 2");
+  g_assert_cmpstr (last, ==, "report.pdf, frame 3");
+  fake_chat_take_memory (w->chat, view);
+  ks_file_viewer_present (GTK_WIDGET (w->window), w->library, w->chat, video, 0);
+  ui_test_wait (is_idle, NULL);
+  frames = find_in_dialogs (w, KS_TYPE_FRAMES_PREVIEW);
+  g_assert_nonnull (frames);
+  g_assert_nonnull (ui_test_find_text (frames, "0:00.0"));
+  g_assert_nonnull (ui_test_find_text (frames, "0:02.0"));
+  g_assert_nonnull (ui_test_find_text (frames, "3 frames, in pairs"));
+  choice = ui_test_find (frames, GTK_TYPE_DROP_DOWN);
+  g_assert_false (gtk_widget_get_mapped (choice));
+  assert_words (find_in_dialogs (w, KS_TYPE_KEPT_BUTTON), "75 % kept");
+  g_assert_cmpuint (fake_library_get_n_render (w->library), ==, 0);
+  ui_test_save (frames, "viewer-frames");
+}
+
 int
 main (int argc, char **argv)
 {
@@ -368,6 +406,7 @@ main (int argc, char **argv)
               tear_down_way);
   g_test_add ("/kept-dialog/several", Way, NULL, set_up_way, test_several, tear_down_way);
   g_test_add ("/kept-dialog/transcript", Way, NULL, set_up_way, test_transcript, tear_down_way);
+  g_test_add ("/kept-dialog/frames", Way, NULL, set_up_way, test_frames, tear_down_way);
   g_test_add ("/kept-dialog/frame", Way, NULL, set_up_way, test_frame, tear_down_way);
   return g_test_run ();
 }

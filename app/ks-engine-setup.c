@@ -12,6 +12,7 @@
 #define DEFAULT_PAGE_ENTRIES 16u
 #define SPARE_PART 8u /* of what a target leaves, for embeddings in memory */
 #define MIB ((guint64)1 << 20)
+#define TIMELINE_BYTES 65536u /* more than the lists of a timeline take */
 #define DEFAULT_EMBED_BYTES ((guint64)64 << 20)
 
 KsEngineOptions *
@@ -281,6 +282,22 @@ static guint64
 count_pass_bytes (const KsEngineSetup *setup, guint chunk)
 {
   return ks_graph_count_scratch_bytes (setup->model, setup->gate, chunk, chunk > 1 ? 2 : 1);
+}
+
+guint64
+ks_engine_setup_count_least_target (const KsEngineSetup *setup)
+{
+  guint64 total_bytes;
+  guint least_chunk;
+
+  g_return_val_if_fail (setup != NULL, 0);
+  least_chunk = setup->buffer;
+  if (setup->sight != NULL)
+    least_chunk = MAX (least_chunk, ks_sight_get_view_tok (setup->sight));
+  total_bytes = setup->plan.least_bytes + TIMELINE_BYTES +
+                count_pass_bytes (setup, MAX (setup->chunk, least_chunk)) -
+                count_pass_bytes (setup, least_chunk);
+  return ((total_bytes * 10 + MIB - 1) / MIB * MIB + 9) / 10;
 }
 
 guint64

@@ -103,6 +103,9 @@ guint64 ks_engine_setup_share_spare (KsEngineSetup *setup, guint64 total_bytes,
                                      guint64 least_bytes);
 /* The target to name where least_bytes are needed with passes as long as the plan has them: under a
  * larger one they may be longer, and take more.  Whole tenths of a mebibyte. */
+/* The smallest target for a conversation that is under way: it keeps the passes that it began with,
+ * so the longest ones are counted.  Whole tenths of a mebibyte. */
+guint64 ks_engine_setup_count_least_target (const KsEngineSetup *setup);
 guint64 ks_engine_setup_count_working_target (const KsEngineSetup *setup, guint64 least_bytes);
 /* While no timeline is open: room that pictures had taken goes back to keys and values. */
 gboolean ks_engine_setup_forget_pictures (KsEngineSetup *setup, GError **error);

@@ -60,6 +60,7 @@ struct _KsLibrary {
 
   /* target */
   guint64 target_bytes, min_bytes, max_bytes;
+  guint64 least_bytes;          /* min_bytes before anything was pinned and any picture read */
   guint64 default_target_bytes; /* for chats that ask for none */
   gboolean target_bent;         /* a chat's own KV budget is in force */
   guint64 next_target_bytes;    /* newest value that waits, 0 = none */

@@ -199,14 +199,15 @@ facts_job (KsEngine *engine, KsEngineJob *job, gpointer data, GError **error)
   if (!facts->strict && facts->target_bytes == 0 &&
       !choose_target (setup, facts->ram_bytes, &facts->target_bytes, error))
     return FALSE;
+  facts->min_bytes =
+      facts->strict ? setup->plan.least_bytes : ks_engine_setup_count_least_target (setup);
+  facts->target_bytes = MAX (facts->target_bytes, facts->min_bytes);
   if (!facts->strict && (!ks_engine_setup_set_target (setup, facts->target_bytes, error) ||
                          !ks_engine_setup_make_copy (setup, job, error)))
     return FALSE;
   /* What the plan comes to is a little less than what was asked: pages are whole. */
   if (facts->strict)
-    facts->target_bytes = setup->plan.total_bytes;
-  facts->min_bytes = setup->plan.least_bytes;
-  facts->target_bytes = MAX (facts->target_bytes, facts->min_bytes);
+    facts->target_bytes = MAX (setup->plan.total_bytes, facts->min_bytes);
   if (!ks_engine_setup_count_target (setup, MAX (n_ctx, 1), &whole, error))
     return FALSE;
   facts->max_bytes = MAX (MIN (whole, facts->ram_bytes / 4 * 3), facts->min_bytes);
@@ -226,7 +227,7 @@ typedef struct {
 static void
 finish_load (KsLibrary *self, const Facts *facts)
 {
-  self->min_bytes = facts->min_bytes;
+  self->min_bytes = self->least_bytes = facts->min_bytes;
   self->max_bytes = facts->max_bytes;
   self->target_bytes = self->default_target_bytes = facts->target_bytes;
   self->target_bent = FALSE;

@@ -78,7 +78,7 @@ show_change (KsLibrary *self, const Change *change)
 
     if (stats == NULL)
       return;
-    self->min_bytes = stats->least_bytes;
+    self->min_bytes = MAX (stats->least_bytes, self->least_bytes);
     self->target_bytes = MAX (self->target_bytes, self->min_bytes);
     if (self->idle_view != NULL) { /* holds on when the conversation goes */
       self->idle_view->kv_budget_bytes = stats->kv.kv_budget_bytes;

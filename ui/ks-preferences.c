@@ -5,6 +5,7 @@
 #include "ui/ks-answer-preferences.h"
 #include "ui/ks-compat.h"
 #include "ui/ks-error-text.h"
+#include "ui/ks-memory-words.h"
 #include "ui/ks-model-manager.h"
 #include "ui/ks-picture-preferences.h"
 #include "ui/ks-preference-rows.h"
@@ -172,9 +173,9 @@ show_target (Preferences *self)
     return;
   }
   ks_library_get_target_range (self->library, &min, &max);
-  least = g_format_size_full (min, G_FORMAT_SIZE_IEC_UNITS);
-  most = g_format_size_full (max, G_FORMAT_SIZE_IEC_UNITS);
-  /* Translators: both are sizes, "160.0 MiB". */
+  least = ks_words_size (min); /* as at the ends of the slider */
+  most = ks_words_size (max);
+  /* Translators: both are sizes, "160 MiB". */
   subtitle = g_strdup_printf (_ ("For everything on the device, in MiB: %s to %s"), least, most);
   adw_action_row_set_subtitle (ADW_ACTION_ROW (self->target_row), subtitle);
   self->showing_target = TRUE;

@@ -220,6 +220,35 @@ test_default_target (LibraryFixture *f, gconstpointer data)
   g_assert_cmpuint (view->program_bytes, >, 0);
 }
 
+/* The smallest target is one number: before anything was read, with a conversation under way, and
+ * after each change; and it can be set. */
+static void
+test_one_minimum (LibraryFixture *f, gconstpointer data)
+{
+  g_autofree char *model =
+      g_build_filename (g_getenv ("KS_TEST_CASES"), "llama", "model.gguf", NULL);
+  guint64 min_bytes, now_bytes, max_bytes, target_bytes;
+  KsChat *chat;
+
+  fixture_close (f);
+  ks_settings_set_model (f->settings, model);
+  f->library = ks_library_new (f->settings, f->dir);
+  WAIT_UNTIL (ks_library_get_model_state (f->library) == KS_MODEL_READY);
+  ks_library_get_target_range (f->library, &min_bytes, &max_bytes);
+  target_bytes = ks_library_get_target_bytes (f->library);
+  chat = fixture_open_chat (f, NULL, 4);
+  for (guint i = 0; i < 4; i++) {
+    const guint64 targets[] = {target_bytes, target_bytes - 65536, min_bytes, max_bytes};
+
+    ks_library_set_target_bytes (f->library, targets[i]);
+    g_free (fixture_ask (chat, "one"));
+    g_assert_cmpuint (ks_library_get_target_bytes (f->library), ==, targets[i]);
+    ks_library_get_target_range (f->library, &now_bytes, &max_bytes);
+    g_assert_cmpuint (now_bytes, ==, min_bytes);
+  }
+  fixture_let_go (f, chat);
+}
+
 static void
 rereading_cb (KsChat *chat, GParamSpec *pspec, guint *n)
 {
@@ -283,5 +312,6 @@ main (int argc, char **argv)
   ADD ("keep-everything", test_keep_everything);
   ADD ("copy", test_copy);
   ADD ("default-target", test_default_target);
+  ADD ("one-minimum", test_one_minimum);
   return g_test_run ();
 }

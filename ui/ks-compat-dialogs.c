@@ -233,6 +233,7 @@ ks_prefs_present (GtkWidget *parent, const char *title, AdwPreferencesPage *cons
   adw_preferences_window_set_search_enabled (ADW_PREFERENCES_WINDOW (dialog), search);
   for (; *pages != NULL; pages++)
     adw_preferences_window_add (ADW_PREFERENCES_WINDOW (dialog), *pages);
+  limit_to (GTK_WINDOW (dialog), get_window (parent));
   gtk_window_present (GTK_WINDOW (dialog));
 #endif
   return GTK_WIDGET (dialog);

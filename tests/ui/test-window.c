@@ -6,6 +6,7 @@
 #include "ui/ks-banner.h"
 #include "ui/ks-error-text.h"
 #include "ui/ks-file-viewer.h"
+#include "ui/ks-preferences.h"
 #include "ui/ks-window-header.h"
 #include "ui/ks-window.h"
 
@@ -371,6 +372,28 @@ test_text_is_read (Fixture *f, gconstpointer data)
   g_assert_cmpstr (lines[g_strv_length (lines) - 1], ==, "End");
 }
 
+/* Closes the dialog, which is a window of its own before libadwaita 1.5. */
+static void
+check_dialog_fits (Fixture *f, const char *name)
+{
+  GListModel *windows = gtk_window_get_toplevels ();
+  GtkWindow *dialog = NULL;
+
+  ui_test_settle (GTK_WIDGET (f->window));
+  for (guint i = 0; i < g_list_model_get_n_items (windows); i++) {
+    g_autoptr (GtkWindow) window = g_list_model_get_item (windows, i);
+
+    if (gtk_window_get_transient_for (window) == GTK_WINDOW (f->window))
+      dialog = window;
+  }
+  g_assert_cmpint (gtk_widget_get_width (GTK_WIDGET (f->window)), <=, 480);
+  if (dialog == NULL)
+    return;
+  g_assert_cmpint (gtk_widget_get_width (GTK_WIDGET (dialog)), <=, 480);
+  ui_test_save (GTK_WIDGET (dialog), name);
+  gtk_window_destroy (dialog);
+}
+
 /* A picture is opened in a dialog that is no larger than the window it came from. */
 static void
 test_viewer_fits (Fixture *f, gconstpointer data)
@@ -378,25 +401,20 @@ test_viewer_fits (Fixture *f, gconstpointer data)
   g_autoptr (KsAttachment) picture =
       ks_attachment_new (KS_ATTACHMENT_IMAGE, "a picture with a rather long name.png", "00", 2048,
                          NULL, 0, 1600, 1200);
-  GListModel *windows = gtk_window_get_toplevels ();
-  GtkWindow *viewer = NULL; /* a window before libadwaita 1.5 */
 
   open_window (f, 480);
   ks_file_viewer_present (GTK_WIDGET (f->window), f->base.library, ks_window_get_chat (f->window),
                           picture, -1);
-  ui_test_settle (GTK_WIDGET (f->window));
-  for (guint i = 0; i < g_list_model_get_n_items (windows); i++) {
-    g_autoptr (GtkWindow) window = g_list_model_get_item (windows, i);
+  check_dialog_fits (f, "viewer-480");
+}
 
-    if (gtk_window_get_transient_for (window) == GTK_WINDOW (f->window))
-      viewer = window;
-  }
-  g_assert_cmpint (gtk_widget_get_width (GTK_WIDGET (f->window)), <=, 480);
-  if (viewer == NULL)
-    return;
-  g_assert_cmpint (gtk_widget_get_width (GTK_WIDGET (viewer)), <=, 480);
-  ui_test_save (GTK_WIDGET (viewer), "viewer-480");
-  gtk_window_destroy (viewer);
+/* So are the preferences. */
+static void
+test_preferences_fit (Fixture *f, gconstpointer data)
+{
+  open_window (f, 480);
+  ks_preferences_present (GTK_WIDGET (f->window), f->base.library, ks_window_get_chat (f->window));
+  check_dialog_fits (f, "preferences-480");
 }
 
 /* At 360 pixels nothing is cut off: the list and the panel lie over the chat, and what the header
@@ -503,6 +521,7 @@ main (int argc, char **argv)
   g_test_add ("/window/state-comes-back", Fixture, NULL, set_up, test_state_comes_back, tear_down);
   g_test_add ("/window/attach", Fixture, NULL, set_up, test_attach, tear_down);
   g_test_add ("/window/viewer-fits", Fixture, NULL, set_up, test_viewer_fits, tear_down);
+  g_test_add ("/window/preferences-fit", Fixture, NULL, set_up, test_preferences_fit, tear_down);
   g_test_add ("/window/notices", Fixture, NULL, set_up, test_notices, tear_down);
   g_test_add ("/window/attach-folder", Fixture, NULL, set_up, test_attach_folder, tear_down);
   g_test_add ("/window/text-is-read", Fixture, NULL, set_up, test_text_is_read, tear_down);

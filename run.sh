@@ -64,9 +64,17 @@ build() {
     fail 'Building failed; the reason stands above.'
 }
 
+names_display() {
+  [[ -n ${WAYLAND_DISPLAY:-}${DISPLAY:-} ]]
+}
+
+fail_without_display() {
+  fail "There is no display to open a window on: ask with ./run.sh -- ask --attach '$1' 'your question'."
+}
+
 # True when a window can be opened: a display is named, and it answers.
 has_display() {
-  [[ -n ${WAYLAND_DISPLAY:-}${DISPLAY:-} ]] && "$BUILD/ui/keepsake" --check-display 2>/dev/null
+  names_display && "$BUILD/ui/keepsake" --check-display 2>/dev/null
 }
 
 ask_sample() {
@@ -96,6 +104,10 @@ main() {
   done
   [[ -z $model || -r $model ]] || fail "The model file $model cannot be read."
 
+  if ((${#files[@]} > 0 && $# == 0)) && ! $terminal && ! $build_only && ! names_display; then
+    fail_without_display "${files[0]}"
+  fi
+
   "$ROOT/packaging/install-deps.sh" run || return
   build
   if $build_only; then return 0; fi
@@ -109,7 +121,7 @@ main() {
   fi
   if $terminal; then ask_sample 'The sample question is asked here, in the terminal.' "$model"; fi
   if ! has_display; then
-    ((${#files[@]} == 0)) || fail 'There is no display to open a window on: ask about files with ./run.sh -- ask.'
+    ((${#files[@]} == 0)) || fail_without_display "${files[0]}"
     ask_sample 'There is no display to open a window on: the sample question is asked here, in the terminal.' "$model"
   fi
   exec "$BUILD/ui/keepsake" "${window_args[@]}" "${files[@]}"

@@ -307,8 +307,11 @@ def test_run_script_options(base):
                                ([base + "/none.pdf"], 1, "none.pdf cannot be read"),
                                (["--nonsense"], 1, "Unknown option --nonsense"),
                                (["--model", base + "/none.gguf"], 1, "none.gguf cannot be read"),
-                               (["--model"], 1, "--model needs a path")):
-        done = subprocess.run([os.path.join(ROOT, "run.sh"), *args], capture_output=True, text=True, timeout=20)
+                               (["--model"], 1, "--model needs a path"),
+                               ([__file__], 1, f"./run.sh -- ask --attach '{__file__}'")):
+        env = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
+        done = subprocess.run([os.path.join(ROOT, "run.sh"), *args], capture_output=True, text=True, timeout=20,
+                              env=env)
         assert done.returncode == status and word in done.stdout + done.stderr, (args, done)
 
 

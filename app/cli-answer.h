@@ -30,6 +30,7 @@ typedef struct {
   GString *answer; /* its text so far */
   GError *error;   /* what broke it off, NULL = it ended well */
   gboolean busy, stopping;
+  gboolean lost; /* an answer of the session that was closed is not stored */
   /* Printing. */
   CliProgress progress;
   gboolean quiet;     /* collect the answer, do not print it */
@@ -40,8 +41,9 @@ typedef struct {
  * conversation, or goes on with the session; prints the sentences that belong to it.  greedy: see
  * cli_options_make_answer.  FALSE with *out_exit: the error is printed. */
 gboolean cli_talk_open (CliTalk *talk, CliOptions *options, gboolean greedy, int *out_exit);
-/* Stores what has to be stored. */
-void cli_talk_close (CliTalk *talk);
+/* Stores what has to be stored; returns code, or CLI_FAILED with a sentence where that was CLI_OK
+ * and an answer could not be stored. */
+int cli_talk_close (CliTalk *talk, int code);
 /* NULL before a session's first request reached the model. */
 KsConversation *cli_talk_get_conversation (CliTalk *talk);
 

@@ -115,6 +115,5 @@ cli_ask_main (char **args)
     return code;
   if (cli_talk_open (&talk, &options, TRUE, &code))
     code = answer (&talk, &options, question);
-  cli_talk_close (&talk);
-  return code;
+  return cli_talk_close (&talk, code);
 }

@@ -429,7 +429,7 @@ cli_chat_main (char **args)
   chat.input = g_string_new (NULL);
   if (cli_talk_open (&chat.talk, &options, FALSE, &chat.code))
     run_loop (&chat);
-  cli_talk_close (&chat.talk);
+  chat.code = cli_talk_close (&chat.talk, chat.code);
   g_queue_clear_full (&chat.lines, g_free);
   g_string_free (chat.input, TRUE);
   return chat.code;

@@ -11,6 +11,7 @@
 
 #define UNSET_REAL (-G_MAXDOUBLE)
 #define MAX_EVERY_S 86400.0
+#define MAX_CHUNK 65536 /* tokens of a pass, whose buffers grow with it */
 
 void
 cli_options_init (CliOptions *options)
@@ -417,6 +418,8 @@ set_types (const CliOptions *options, KsSettings *settings, KsEngineOptions *out
     return usage_error (error, "--mode must be exact or fast");
   if (options->threads > 1024)
     return usage_error (error, "--threads must be 1024 at most");
+  if (options->chunk > MAX_CHUNK)
+    return usage_error (error, "--chunk must be 65536 at most");
   out->chunk = options->chunk > 0 ? (guint)options->chunk : 0;
   out->buffer = options->buffer > 0 ? (guint)options->buffer : 0;
   out->page_entries = options->page > 0 ? (guint)options->page : 0;

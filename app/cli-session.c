@@ -296,19 +296,23 @@ leave_cb (gpointer user_data)
   return G_SOURCE_CONTINUE;
 }
 
+typedef struct {
+  gboolean is_closed, is_stored;
+} Closing;
+
 static void
 closed_cb (GObject *source, GAsyncResult *result, gpointer user_data)
 {
-  gboolean *closed = user_data;
+  Closing *closing = user_data;
 
-  ks_library_close_finish (KS_LIBRARY (source), result);
-  *closed = TRUE;
+  closing->is_stored = ks_library_close_finish (KS_LIBRARY (source), result);
+  closing->is_closed = TRUE;
 }
 
 void
 cli_session_free (CliSession *self)
 {
-  gboolean closed = FALSE;
+  Closing closing = {.is_stored = TRUE};
   guint interrupt;
 
   if (self == NULL)
@@ -317,8 +321,8 @@ cli_session_free (CliSession *self)
   interrupt = cli_add_interrupt (leave_cb, self);
   watch_message (self, NULL, 0);
   if (self->library != NULL) {
-    ks_library_close_async (self->library, closed_cb, &closed);
-    while (!closed)
+    ks_library_close_async (self->library, closed_cb, &closing);
+    while (!closing.is_closed)
       g_main_context_iteration (NULL, TRUE);
     g_signal_handlers_disconnect_by_data (self->library, self);
   }
@@ -327,6 +331,7 @@ cli_session_free (CliSession *self)
     g_signal_handlers_disconnect_by_data (self->chat, self);
   }
   cli_remove_interrupt (interrupt);
+  self->talk->lost |= !closing.is_stored;
   g_clear_object (&self->chat);
   g_clear_object (&self->library);
   g_free (self);

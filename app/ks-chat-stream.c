@@ -173,8 +173,10 @@ stored_last_cb (GObject *source, GAsyncResult *result, gpointer user_data)
   } else if (error != NULL && !library->closing) {
     try_again_later (words, error);
   } else {
-    if (error != NULL)
+    if (error != NULL) {
+      library->n_lost++;
       ks_library_notice (library, error->message);
+    }
     words->chat->store_failed = FALSE;
     free_last_words (words);
   }

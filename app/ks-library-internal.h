@@ -25,6 +25,7 @@ struct _KsLibrary {
   GError *storage_failure; /* NULL = sessions can be read and written */
   gboolean closing;
   gboolean store_idle; /* closing: nothing will be stored any more */
+  guint n_lost;        /* answers that could not be stored */
   GTask *close_task;
   guint n_write; /* store calls under way */
 

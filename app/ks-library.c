@@ -276,9 +276,10 @@ ks_library_close_async (KsLibrary *self, GAsyncReadyCallback callback, gpointer 
   ks_library_check_closed (self);
 }
 
-void
+gboolean
 ks_library_close_finish (KsLibrary *self, GAsyncResult *result)
 {
-  g_return_if_fail (g_task_is_valid (result, self));
+  g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
   (void)g_task_propagate_boolean (G_TASK (result), NULL);
+  return self->n_lost == 0;
 }

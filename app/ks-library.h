@@ -35,7 +35,8 @@ KsSettings *ks_library_get_settings (KsLibrary *self); /* (transfer none) */
 const char *ks_library_get_data_dir (KsLibrary *self);
 /* Stops answers, stores them and lets the engine go; callback runs when all is on the disk. */
 void ks_library_close_async (KsLibrary *self, GAsyncReadyCallback callback, gpointer user_data);
-void ks_library_close_finish (KsLibrary *self, GAsyncResult *result);
+/* FALSE when an answer could not be stored; "notice" said why. */
+gboolean ks_library_close_finish (KsLibrary *self, GAsyncResult *result);
 
 /* --- sessions --- */
 /* Of KsSession: all, newest first, or the hits of the search; filled in steps. (transfer none) */

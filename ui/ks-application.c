@@ -128,7 +128,7 @@ closed_cb (GObject *library, GAsyncResult *result, gpointer data)
 {
   KsApplication *self = data;
 
-  ks_library_close_finish (KS_LIBRARY (library), result);
+  (void)ks_library_close_finish (KS_LIBRARY (library), result);
   g_clear_object (&self->library);
   ks_settings_save (self->settings, NULL);
   /* A start that finds our name while we end would hand its wish to nobody: the name goes first. */

@@ -81,7 +81,7 @@ fixture_open (LibraryFixture *f)
 static void
 closed_cb (GObject *source, GAsyncResult *result, gpointer user_data)
 {
-  ks_library_close_finish (KS_LIBRARY (source), result);
+  (void)ks_library_close_finish (KS_LIBRARY (source), result);
   *(gboolean *)user_data = TRUE;
 }
 

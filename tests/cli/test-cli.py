@@ -36,6 +36,7 @@ def wrong_options_end_with_2():
     expect_failure(2, ["ask", "--model", MODEL, "--budget", "plenty", "x"], "plenty")
     expect_failure(2, ["ask", "--model", MODEL, "--policy", "magic", "x"], "magic")
     expect_failure(2, ["ask", "--model", MODEL, "--kv-type", "q4_0", "x"], "f16")
+    expect_failure(2, ["ask", "--model", MODEL, "--chunk", "100000000", "x"], "--chunk must be 65536 at most")
     expect_failure(2, ["ask", "--model", MODEL, "--top-p", "7", "x"], "top")
     expect_failure(2, ["ask", "--model", MODEL, "--policy", "dbtrimkv", "x"], "--gate")
     expect_failure(2, ["inspect", "tokens", "--model", MODEL], "--ids")

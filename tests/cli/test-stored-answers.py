@@ -6,6 +6,7 @@ Usage: test-stored-answers.py PROGRAM CASES.  Prints TAP.  Every check states a 
 # SPDX-License-Identifier: GPL-3.0-or-later
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -44,9 +45,9 @@ def values(text):
     return found
 
 
-def start(*args):
+def start(*args, **more):
     return subprocess.Popen([PROGRAM, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            env=ENV)
+                            env=ENV, **more)
 
 
 def older_than(pieces, when):
@@ -133,6 +134,24 @@ def a_second_process_is_told_that_one_answers():
     expect(last["state"] == "stopped" and last["text"] != "", last)
     expect(len(shown(session)) == 4, "the second question left nothing behind")
     ask(session, "--max-tokens", "2", "And now?")  # the lock is gone
+
+
+@check
+def an_answer_that_cannot_be_stored_is_a_failure():
+    session = ask("new", "--max-tokens", "2", "Hello.")["session"]["id"]
+    # Signals as they are here: a file that is too large is an error then, as a full disk is.
+    process = start("ask", "--session", str(session), *GREEDY, "--max-tokens", "60", LONG, restore_signals=False)
+    try:
+        read_until(process, 1, 0)
+        hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)[1]
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1, hard))
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    expect(process.returncode == 1, f"exit {process.returncode}: {err}")
+    expect(b"keepsake-cli: the answer is not stored" in err, err)
+    expect(shown(session)[1]["state"] == "limit", "what was stored before is unharmed")
+    ask(session, "--max-tokens", "2", "And now?")
 
 
 @check

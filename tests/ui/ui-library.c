@@ -60,7 +60,7 @@ library_fixture_set_up (LibraryFixture *f)
 static void
 closed_cb (GObject *library, GAsyncResult *result, gpointer is_closed)
 {
-  ks_library_close_finish (KS_LIBRARY (library), result);
+  (void)ks_library_close_finish (KS_LIBRARY (library), result);
   *(gboolean *)is_closed = TRUE;
 }
 

@@ -221,8 +221,6 @@ cli_talk_open (CliTalk *talk, CliOptions *options, gboolean greedy, int *out_exi
 int
 cli_talk_close (CliTalk *talk, int code)
 {
-  gboolean lost;
-
   g_clear_pointer (&talk->session, cli_session_free);
   g_clear_object (&talk->conversation);
   g_clear_object (&talk->engine);
@@ -233,9 +231,7 @@ cli_talk_close (CliTalk *talk, int code)
   if (talk->answer != NULL)
     g_string_free (talk->answer, TRUE);
   talk->answer = NULL;
-  lost = talk->lost;
-  talk->lost = FALSE;
-  if (!lost || code != CLI_OK)
+  if (!talk->lost || code != CLI_OK)
     return code;
   cli_print_error ("the answer is not stored: copy it if you need it, and free some space");
   return CLI_FAILED;

@@ -5,8 +5,8 @@
  * them.  Then so are all strips of which a row may reach that as well.
  *   How far a logit may be off: a low code has nothing to do with the input, so that what it lacks
  * to the middle adds up like n_in small random numbers, a standard deviation of 16 / sqrt 12 |x| d
- * with x without those columns.  SAFE of these are a chance below 1 in a million for a row among
- * the best; where any row that was joined is off by more, all are.  Logits that are told are exact.
+ * with x without those columns.  SAFE of these are a chance below 1 in 10^9 for a row among the
+ * best; where any row that was joined is off by more, all are.  Logits that are told are exact.
  * Threads: runs on all members.  Source: docs/adr/0022-split-output.md. */
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/cpu-head-internal.h"
